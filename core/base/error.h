@@ -1,0 +1,22 @@
+/* Filling a barchan_error. Each function returns the status, so that callers can write
+ * `return bc_error_set(err, BARCHAN_EINVAL, "…")`. err may be NULL everywhere. */
+#ifndef BC_BASE_ERROR_H
+#define BC_BASE_ERROR_H
+
+#include <barchan/error.h>
+
+#define BC_PRINTF(f, a) __attribute__((format(printf, f, a)))
+
+/* A fresh error: every field is written. */
+int bc_error_set(barchan_error *err, int code, const char *format, ...) BC_PRINTF(3, 4);
+/* The same for a failed system call: picks the status that fits and adds the system's words. */
+int bc_error_set_os(barchan_error *err, int os_error, const char *format, ...) BC_PRINTF(3, 4);
+int bc_error_nomem(barchan_error *err);
+/* Puts outer context before the message of a filled error: "create sandbox: mount overlay: …". */
+int bc_error_context(barchan_error *err, const char *format, ...) BC_PRINTF(2, 3);
+/* Names the operation, unless an inner one did. */
+void bc_error_where(barchan_error *err, const char *where);
+/* The status that fits a system error number. */
+int bc_status_of_os(int os_error);
+
+#endif

@@ -1,0 +1,323 @@
+#include "json_scan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "utf8.h"
+
+enum { VALUE, VALUE_OR_END, KEY, KEY_OR_END, COMMA_OR_END, END };
+
+void bc_json_scan_init(bc_json_scan *scan, const char *text, size_t len)
+{
+    scan->text = text;
+    scan->len = len;
+    scan->pos = scan->start = scan->end = 0;
+    scan->token = BC_JSON_DONE;
+    scan->escaped = 0;
+    scan->integer = 0;
+    scan->real = 0;
+    scan->expect = VALUE;
+    scan->depth = 0;
+}
+
+static int wrong(const bc_json_scan *scan, barchan_error *err, const char *what)
+{
+    return bc_error_set(err, BARCHAN_EPROTOCOL, "invalid JSON at byte %zu: %s", scan->pos, what);
+}
+
+static int peek(bc_json_scan *scan)
+{
+    while (scan->pos < scan->len) {
+        char c = scan->text[scan->pos];
+        if (c != ' ' && c != '\t' && c != '\n' && c != '\r') return (unsigned char)c;
+        scan->pos++;
+    }
+    return -1;
+}
+
+static int is_hex(const bc_json_scan *scan, size_t at)
+{
+    for (size_t i = at; i < at + 4; i++) {
+        if (i >= scan->len) return 0;
+        char c = scan->text[i];
+        if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))) return 0;
+    }
+    return 1;
+}
+
+static int scan_string(bc_json_scan *scan, barchan_error *err)
+{
+    scan->start = scan->pos++;
+    scan->escaped = 0;
+    for (; scan->pos < scan->len; scan->pos++) {
+        unsigned char c = (unsigned char)scan->text[scan->pos];
+        if (c == '"') {
+            scan->end = ++scan->pos;
+            return 0;
+        }
+        if (c < 0x20) return wrong(scan, err, "control character in a string");
+        if (c >= 0x80) scan->escaped = 1; /* may need repair */
+        if (c != '\\') continue;
+        scan->escaped = 1;
+        char e = ++scan->pos < scan->len ? scan->text[scan->pos] : '\0';
+        if (e == 'u') {
+            if (!is_hex(scan, scan->pos + 1)) return wrong(scan, err, "bad \\u escape");
+            scan->pos += 4;
+        } else if (e == '\0' || strchr("\"\\/bfnrt", e) == NULL) {
+            return wrong(scan, err, "bad escape");
+        }
+    }
+    return wrong(scan, err, "unterminated string");
+}
+
+static size_t digits(bc_json_scan *scan)
+{
+    size_t from = scan->pos;
+    while (scan->pos < scan->len && scan->text[scan->pos] >= '0' && scan->text[scan->pos] <= '9')
+        scan->pos++;
+    return scan->pos - from;
+}
+
+static int number_value(bc_json_scan *scan, int is_integer, barchan_error *err)
+{
+    char local[64];
+    size_t len = scan->end - scan->start;
+    char *copy = len < sizeof local ? local : malloc(len + 1);
+    if (copy == NULL) return bc_error_nomem(err);
+    memcpy(copy, scan->text + scan->start, len);
+    copy[len] = '\0';
+    errno = 0;
+    if (is_integer) scan->integer = strtoll(copy, NULL, 10);
+    if (is_integer && errno == 0) {
+        scan->token = BC_JSON_INTEGER;
+    } else {
+        scan->token = BC_JSON_REAL;
+        /* strtod follows the locale's decimal point; put it where the locale wants it. */
+        char *dot = strchr(copy, '.');
+        char point[8];
+        snprintf(point, sizeof point, "%.1f", 0.5);
+        if (dot != NULL && point[1] != '.' && point[2] == '5') *dot = point[1];
+        scan->real = strtod(copy, NULL);
+    }
+    if (copy != local) free(copy);
+    return 0;
+}
+
+static int scan_number(bc_json_scan *scan, barchan_error *err)
+{
+    int is_integer = 1;
+    scan->start = scan->pos;
+    if (scan->text[scan->pos] == '-') scan->pos++;
+    size_t first = scan->pos, n = digits(scan);
+    if (n == 0 || (n > 1 && scan->text[first] == '0')) return wrong(scan, err, "bad number");
+    if (scan->pos < scan->len && scan->text[scan->pos] == '.') {
+        is_integer = 0;
+        scan->pos++;
+        if (digits(scan) == 0) return wrong(scan, err, "bad number");
+    }
+    if (scan->pos < scan->len && (scan->text[scan->pos] == 'e' || scan->text[scan->pos] == 'E')) {
+        is_integer = 0;
+        scan->pos++;
+        if (scan->pos < scan->len && strchr("+-", scan->text[scan->pos]) != NULL) scan->pos++;
+        if (digits(scan) == 0) return wrong(scan, err, "bad number");
+    }
+    scan->end = scan->pos;
+    return number_value(scan, is_integer, err);
+}
+
+static int scan_word(bc_json_scan *scan, const char *word, bc_json_token token, barchan_error *err)
+{
+    size_t len = strlen(word);
+    if (scan->len - scan->pos < len || memcmp(scan->text + scan->pos, word, len) != 0) {
+        return wrong(scan, err, "unexpected character");
+    }
+    scan->start = scan->pos;
+    scan->end = scan->pos += len;
+    scan->token = token;
+    return 0;
+}
+
+static int open_level(bc_json_scan *scan, int is_object, barchan_error *err)
+{
+    if (scan->depth >= BC_JSON_MAX_DEPTH) {
+        return bc_error_set(err, BARCHAN_ELIMIT, "JSON nests deeper than %d levels at byte %zu",
+                            BC_JSON_MAX_DEPTH, scan->pos);
+    }
+    scan->in_object[scan->depth++] = (unsigned char)is_object;
+    scan->start = scan->pos;
+    scan->end = ++scan->pos;
+    scan->token = is_object ? BC_JSON_OBJECT_BEGIN : BC_JSON_ARRAY_BEGIN;
+    scan->expect = is_object ? KEY_OR_END : VALUE_OR_END;
+    return scan->token;
+}
+
+static int close_level(bc_json_scan *scan)
+{
+    scan->depth--;
+    scan->start = scan->pos;
+    scan->end = ++scan->pos;
+    scan->token = scan->in_object[scan->depth] ? BC_JSON_OBJECT_END : BC_JSON_ARRAY_END;
+    scan->expect = scan->depth == 0 ? END : COMMA_OR_END;
+    return scan->token;
+}
+
+static int scan_key(bc_json_scan *scan, barchan_error *err)
+{
+    int rc = scan_string(scan, err);
+    if (rc < 0) return rc;
+    size_t end = scan->end;
+    if (peek(scan) != ':') return wrong(scan, err, "expected ':' after a key");
+    scan->pos++;
+    scan->end = end;
+    scan->token = BC_JSON_KEY;
+    scan->expect = VALUE;
+    return scan->token;
+}
+
+static int scan_value(bc_json_scan *scan, int c, barchan_error *err)
+{
+    int rc;
+    if (c == '{' || c == '[') return open_level(scan, c == '{', err);
+    if (c == '"') {
+        rc = scan_string(scan, err);
+        scan->token = BC_JSON_STRING;
+    } else if (c == '-' || (c >= '0' && c <= '9')) {
+        rc = scan_number(scan, err);
+    } else if (c == 't') {
+        rc = scan_word(scan, "true", BC_JSON_TRUE, err);
+    } else if (c == 'f') {
+        rc = scan_word(scan, "false", BC_JSON_FALSE, err);
+    } else if (c == 'n') {
+        rc = scan_word(scan, "null", BC_JSON_NULL, err);
+    } else {
+        return wrong(scan, err, c < 0 ? "unexpected end" : "unexpected character");
+    }
+    if (rc < 0) return rc;
+    scan->expect = scan->depth == 0 ? END : COMMA_OR_END;
+    return scan->token;
+}
+
+int bc_json_scan_next(bc_json_scan *scan, barchan_error *err)
+{
+    int c = peek(scan);
+    int in_object = scan->depth > 0 && scan->in_object[scan->depth - 1];
+    int closer = in_object ? '}' : ']';
+    if (scan->expect == END) {
+        if (c >= 0) return wrong(scan, err, "text after the value");
+        scan->token = BC_JSON_DONE;
+        return BC_JSON_DONE;
+    }
+    if (scan->expect == COMMA_OR_END) {
+        if (c == closer) return close_level(scan);
+        if (c != ',') return wrong(scan, err, c < 0 ? "unexpected end" : "expected ',' or a close");
+        scan->pos++;
+        c = peek(scan);
+        scan->expect = in_object ? KEY : VALUE;
+    } else if ((scan->expect == KEY_OR_END || scan->expect == VALUE_OR_END) && c == closer) {
+        return close_level(scan);
+    }
+    if (scan->expect == KEY || scan->expect == KEY_OR_END) {
+        if (c != '"') return wrong(scan, err, c < 0 ? "unexpected end" : "expected a key");
+        return scan_key(scan, err);
+    }
+    return scan_value(scan, c, err);
+}
+
+int bc_json_scan_skip(bc_json_scan *scan, barchan_error *err)
+{
+    if (scan->token != BC_JSON_OBJECT_BEGIN && scan->token != BC_JSON_ARRAY_BEGIN) return 0;
+    int outside = scan->depth - 1;
+    while (scan->depth > outside) {
+        int rc = bc_json_scan_next(scan, err);
+        if (rc < 0) return rc;
+    }
+    return 0;
+}
+
+static unsigned long hex4(const char *s)
+{
+    char text[5] = {s[0], s[1], s[2], s[3], 0};
+    return strtoul(text, NULL, 16);
+}
+
+/* Decodes the escape at s[0] == '\\'; returns how many bytes it took. */
+static size_t decode_escape(const char *s, size_t left, bc_buf *out, int *rc)
+{
+    static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
+    if (s[1] != 'u') {
+        const char *known = strchr(from, s[1]);
+        *rc = bc_buf_append_char(out, known != NULL ? to[known - from] : s[1]);
+        return 2;
+    }
+    unsigned long code = hex4(s + 2);
+    if (code >= 0xD800 && code <= 0xDBFF && left >= 12 && s[6] == '\\' && s[7] == 'u') {
+        unsigned long low = hex4(s + 8);
+        if (low >= 0xDC00 && low <= 0xDFFF) {
+            *rc = bc_utf8_append_code(out, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00));
+            return 12;
+        }
+    }
+    *rc = bc_utf8_append_code(out, code);
+    return 6;
+}
+
+int bc_json_scan_text(const bc_json_scan *scan, bc_buf *out)
+{
+    const char *s = scan->text + scan->start + 1;
+    size_t len = scan->end - scan->start - 2, at = 0;
+    if (!scan->escaped) return bc_buf_append(out, s, len);
+    while (at < len) {
+        const char *escape = memchr(s + at, '\\', len - at);
+        size_t plain = escape != NULL ? (size_t)(escape - s) - at : len - at;
+        int rc = bc_utf8_append_repaired(out, s + at, plain);
+        at += plain;
+        if (rc == 0 && at < len) at += decode_escape(s + at, len - at, out, &rc);
+        if (rc < 0) return rc;
+    }
+    return 0;
+}
+
+int bc_json_scan_is(const bc_json_scan *scan, const char *text)
+{
+    size_t len = scan->end - scan->start - 2;
+    if (!scan->escaped) {
+        return len == strlen(text) && memcmp(scan->text + scan->start + 1, text, len) == 0;
+    }
+    bc_buf decoded;
+    bc_buf_init(&decoded, len + 64);
+    int same = bc_json_scan_text(scan, &decoded) == 0 && decoded.len == strlen(text) &&
+               memcmp(bc_buf_data(&decoded), text, decoded.len) == 0;
+    bc_buf_clear(&decoded);
+    return same;
+}
+
+int bc_json_validate(const char *text, size_t len, barchan_error *err)
+{
+    bc_json_scan scan;
+    bc_json_scan_init(&scan, text, len);
+    int rc;
+    do {
+        rc = bc_json_scan_next(&scan, err);
+    } while (rc > 0);
+    return rc;
+}
+
+int bc_json_member(bc_json_span object, const char *key, bc_json_span *value, barchan_error *err)
+{
+    bc_json_scan scan;
+    bc_json_scan_init(&scan, object.data, object.len);
+    int found = 0, rc = bc_json_scan_next(&scan, err);
+    if (rc < 0) return rc;
+    if (rc != BC_JSON_OBJECT_BEGIN) return 0;
+    while ((rc = bc_json_scan_next(&scan, err)) == BC_JSON_KEY) {
+        int wanted = bc_json_scan_is(&scan, key);
+        if ((rc = bc_json_scan_next(&scan, err)) < 0) return rc;
+        size_t start = scan.start;
+        if ((rc = bc_json_scan_skip(&scan, err)) < 0) return rc;
+        if (!wanted) continue;
+        *value = (bc_json_span){object.data + start, scan.end - start};
+        found = 1;
+    }
+    return rc < 0 ? rc : found;
+}

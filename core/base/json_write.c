@@ -1,0 +1,71 @@
+#include "json_write.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "utf8.h"
+
+/* The text to write instead of the n bytes at s, or NULL when they stand for themselves. */
+static const char *escape_of(const char *s, int n, char scratch[8])
+{
+    unsigned char c = (unsigned char)*s;
+    if (n == 0) return "\xEF\xBF\xBD";
+    if (n == 3 && c == 0xE2 && (unsigned char)s[1] == 0x80 && ((unsigned char)s[2] | 1) == 0xA9) {
+        return (unsigned char)s[2] == 0xA8 ? "\\u2028" : "\\u2029";
+    }
+    switch (c) {
+    case '"': return "\\\"";
+    case '\\': return "\\\\";
+    case '\n': return "\\n";
+    case '\r': return "\\r";
+    case '\t': return "\\t";
+    default: break;
+    }
+    if (c >= 0x20 && c != 0x7F) return NULL;
+    snprintf(scratch, 8, "\\u%04x", c);
+    return scratch;
+}
+
+int bc_json_write_string(bc_buf *out, const char *text, size_t len)
+{
+    char scratch[8];
+    size_t at = 0, plain = 0;
+    int rc = bc_buf_append_char(out, '"');
+    while (rc == 0 && at < len) {
+        int n = bc_utf8_next(text + at, len - at);
+        if (n < 0) n = 0; /* cut off: as invalid as the rest */
+        const char *escape = escape_of(text + at, n, scratch);
+        size_t took = n == 0 ? 1 : (size_t)n;
+        if (escape != NULL) {
+            rc = bc_buf_append(out, text + plain, at - plain);
+            if (rc == 0) rc = bc_buf_append_string(out, escape);
+            plain = at + took;
+        }
+        at += took;
+    }
+    if (rc == 0) rc = bc_buf_append(out, text + plain, at - plain);
+    return rc < 0 ? rc : bc_buf_append_char(out, '"');
+}
+
+int bc_json_write_integer(bc_buf *out, int64_t value)
+{
+    return bc_buf_appendf(out, "%" PRId64, value);
+}
+
+int bc_json_write_real(bc_buf *out, double value)
+{
+    if (isnan(value) || isinf(value)) return BARCHAN_EINVAL;
+    char text[40];
+    for (int precision = 15; precision <= 17; precision++) {
+        snprintf(text, sizeof text, "%.*g", precision, value);
+        if (strtod(text, NULL) == value) break;
+    }
+    for (char *c = text; *c != '\0'; c++) {
+        if (*c == ',') *c = '.'; /* the locale's decimal comma */
+    }
+    /* Keep it a real: 2 would read back as an integer. */
+    if (strpbrk(text, ".eE") == NULL) strcat(text, ".0");
+    return bc_buf_append_string(out, text);
+}

@@ -1,0 +1,10 @@
+/* The public C API of the core: everything but the Lua engine (barchan/engine.h). */
+#ifndef BARCHAN_BARCHAN_H
+#define BARCHAN_BARCHAN_H
+
+#include <barchan/error.h>
+#include <barchan/model.h>
+#include <barchan/runtime.h>
+#include <barchan/sandbox.h>
+
+#endif

@@ -1,0 +1,118 @@
+/*
+ * Models: an LLM provider, a model name and options, ready to complete conversations.
+ *
+ * Conversations cross this border as JSON text in one neutral form, whatever the provider.
+ *
+ * Request object:
+ *   {"system": "…",
+ *    "messages": [
+ *      {"role": "user", "content": "…" | [{"type":"text","text":"…"},
+ *                                          {"type":"image","media_type":"image/png","data":"BASE64"}]},
+ *      {"role": "assistant", … a reply, as it came …},
+ *      {"role": "tool", "tool_call_id": "…", "name": "…", "content": "…" | [parts], "is_error": false}],
+ *    "tools": [{"name": "…", "description": "…", "parameters": {JSON Schema}}],
+ *    "tool_choice": "auto" | "any" | "none" | {"name": "…"},
+ *    "parallel_tool_calls": true, "max_tokens": 16000, "temperature": 0.5, "stop": ["…"],
+ *    "stream": true, "extra": {… merged into the provider's request body …}}
+ * Only "messages" is required. Exactly one tool message answers each call of the assistant turn
+ * before it; a request that breaks this is refused (BARCHAN_EINVAL) and never sent.
+ *
+ * Reply object, which is also the assistant message to append:
+ *   {"role": "assistant",
+ *    "text": "…",                     all text of the turn, joined; "" when there is none
+ *    "reasoning": "…",                readable thinking, absent when there is none
+ *    "refusal": "…",                  absent when there is none
+ *    "tool_calls": [{"id": "…", "name": "…", "arguments": {…}}],    only calls that may be run
+ *    "invalid_tool_calls": [{"id", "name", "arguments_text", "error"}],  answer them as errors;
+ *                                     absent when there are none
+ *    "stop_reason": "end_turn" | "tool_use" | "max_tokens" | "stop_sequence" | "refusal" |
+ *                   "content_filter" | "pause_turn" | "context_window" | "error",
+ *    "raw_stop_reason": "…",          the provider's own label, null when it gave none
+ *    "usage": {"input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens",
+ *              "reasoning_tokens"},   input_tokens excludes the cached ones; absent: not told
+ *    "model": "…", "id": "…", "request_id": "…",
+ *    "raw": {"provider": "…", "model": "…", "base_url": "…", "view": "digest", "turn": "JSON text"}}
+ * `raw.turn` is the provider's own bytes. It goes back verbatim to the same provider as long as
+ * the reply's view (text, tool_calls) is unedited, and is dropped otherwise.
+ *
+ * Threads: everything here belongs to the runtime's thread. Keys go into headers only; they are
+ * never logged and never part of an error.
+ */
+#ifndef BARCHAN_MODEL_H
+#define BARCHAN_MODEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <barchan/runtime.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct barchan_model barchan_model;
+typedef struct barchan_completion barchan_completion;
+
+typedef struct barchan_model_options {
+    size_t struct_size;
+    const char *provider;    /* "anthropic", "openai" (Chat Completions), "replay" */
+    const char *name;        /* the provider's model name; replay: may be NULL */
+    const char *api_key;     /* NULL: none is sent. The library reads no environment variable. */
+    const char *base_url;    /* NULL: the provider's own. https, or http to loopback only ... */
+    int allow_plain_http;    /* ... unless this is 1 */
+    const char *const *headers; /* "Name: value" added to each request, NULL-terminated */
+    int64_t max_tokens;      /* default of a request's max_tokens; 0: the provider's rule */
+    const char *replay_path; /* replay: the JSONL transcript to play */
+    int connect_timeout_ms;  /* 0: 15 s */
+    int idle_timeout_ms;     /* longest silence of the server; 0: 120 s */
+    int64_t timeout_ms;      /* of a whole completion; 0: 600 s */
+} barchan_model_options;
+
+/* `*out` belongs to the caller. Options are copied. */
+BARCHAN_API int barchan_model_create(barchan_model **out, barchan_runtime *rt,
+                                     const barchan_model_options *options, barchan_error *err);
+/* Ends its completions (BARCHAN_ECANCELLED) and frees it. NULL is ignored. */
+BARCHAN_API void barchan_model_destroy(barchan_model *model);
+
+typedef enum barchan_delta_kind {
+    BARCHAN_DELTA_TEXT = 1,      /* text of the answer */
+    BARCHAN_DELTA_REASONING = 2, /* readable thinking */
+    BARCHAN_DELTA_TOOL_CALL = 3, /* a call has begun: data is its name; arguments come whole */
+    BARCHAN_DELTA_RESTART = 4    /* what was shown of this turn is void: it begins again */
+} barchan_delta_kind;
+
+/* Whole UTF-8 characters, as they arrive; borrowed for the call. */
+typedef void (*barchan_delta_fn)(barchan_delta_kind kind, const char *data, size_t len, void *ud);
+/* Called once. `reply` is JSON text, borrowed for the call; NULL with `err` set on failure. The
+ * completion's handle is invalid when it returns. */
+typedef void (*barchan_complete_fn)(const char *reply, size_t len, const barchan_error *err,
+                                    void *ud);
+
+typedef struct barchan_complete_options {
+    size_t struct_size;
+    barchan_delta_fn on_delta; /* NULL: no deltas; whether the wire streams is "stream"'s matter */
+    void *ud;                  /* of on_delta */
+    barchan_cancel *cancel;
+} barchan_complete_options;
+
+/* Completes and waits. `*reply` is NUL-terminated JSON text, freed with barchan_free. */
+BARCHAN_API int barchan_model_complete(barchan_model *model, const char *request, size_t len,
+                                       const barchan_complete_options *options, char **reply,
+                                       barchan_error *err);
+/* `done` is called exactly once when this returned 0, later, never inside this call. */
+BARCHAN_API int barchan_model_complete_start(barchan_completion **out, barchan_model *model,
+                                             const char *request, size_t len,
+                                             const barchan_complete_options *options,
+                                             barchan_complete_fn done, void *done_ud,
+                                             barchan_error *err);
+BARCHAN_API void barchan_completion_cancel(barchan_completion *completion);
+
+/* Tool declarations in a provider's own form: `format` is "neutral", "anthropic", "openai",
+ * "responses", "gemini" or "mcp"; `tools` a JSON array of neutral ones. `*json` is freed with
+ * barchan_free. */
+BARCHAN_API int barchan_tools_render(const char *format, const char *tools, size_t len,
+                                     char **json, barchan_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

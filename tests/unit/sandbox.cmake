@@ -1,0 +1,1 @@
+# barchan_unit_test(name file.c)
