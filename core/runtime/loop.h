@@ -33,10 +33,10 @@ void bc_defer_schedule(barchan_runtime *rt, bc_defer *defer, bc_defer_fn fn);
 void bc_defer_cancel(bc_defer *defer);
 
 /* The struct that embeds a member: `owner_of(defer, my_struct, defer)`. */
-#define owner_of(pointer, type, member) \
-    ((type *)(void *)((char *)(pointer) - offsetof(type, member)))
+#define owner_of(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 
-/* ---- watched descriptors: level-triggered; the descriptor stays the caller's ---- */
+/* ---- watched descriptors: level-triggered; the descriptor stays the caller's, and is made
+ * non-blocking ---- */
 
 enum { BC_READABLE = 1, BC_WRITABLE = 2, BC_HANGUP = 4 };
 
@@ -99,8 +99,7 @@ void *bc_runtime_room(barchan_runtime *rt, int room);
 void bc_runtime_set_room(barchan_runtime *rt, int room, void *data, void (*end)(void *data));
 
 const barchan_runtime_options *bc_runtime_options(const barchan_runtime *rt);
-void bc_log(barchan_runtime *rt, barchan_log_level level, const char *format, ...)
-    BC_PRINTF(3, 4);
+void bc_log(barchan_runtime *rt, barchan_log_level level, const char *format, ...) BC_PRINTF(3, 4);
 
 /* ---- SIGPIPE: around writes that cannot carry MSG_NOSIGNAL ---- */
 

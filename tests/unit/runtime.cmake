@@ -1,1 +1,2 @@
-# barchan_unit_test(name file.c)
+barchan_unit_test(runtime test_runtime.c)
+barchan_unit_test(child test_child.c)

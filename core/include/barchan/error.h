@@ -28,48 +28,48 @@ extern "C" {
  * scripts see in `err.code`. */
 typedef enum barchan_status {
     BARCHAN_OK = 0,
-    BARCHAN_EINVAL = -1,       /* "invalid_argument": the call itself is wrong */
-    BARCHAN_ENOMEM = -2,       /* "no_memory" */
-    BARCHAN_EBUSY = -3,        /* "busy": a blocking call inside a callback, or one at a time */
-    BARCHAN_ECLOSED = -4,      /* "closed": the handle was destroyed or terminated before */
-    BARCHAN_ETIMEDOUT = -5,    /* "timeout" */
-    BARCHAN_ECANCELLED = -6,   /* "cancelled": by a cancel token */
-    BARCHAN_ENOTFOUND = -7,    /* "not_found": file, function, model, template */
-    BARCHAN_EEXISTS = -8,      /* "exists" */
-    BARCHAN_EPERMISSION = -9,  /* "permission": refused by the system or by a provider */
+    BARCHAN_EINVAL = -1,        /* "invalid_argument": the call itself is wrong */
+    BARCHAN_ENOMEM = -2,        /* "no_memory" */
+    BARCHAN_EBUSY = -3,         /* "busy": a blocking call inside a callback, or one at a time */
+    BARCHAN_ECLOSED = -4,       /* "closed": the handle was destroyed or terminated before */
+    BARCHAN_ETIMEDOUT = -5,     /* "timeout" */
+    BARCHAN_ECANCELLED = -6,    /* "cancelled": by a cancel token */
+    BARCHAN_ENOTFOUND = -7,     /* "not_found": file, function, model, template */
+    BARCHAN_EEXISTS = -8,       /* "exists" */
+    BARCHAN_EPERMISSION = -9,   /* "permission": refused by the system or by a provider */
     BARCHAN_EUNSUPPORTED = -10, /* "unsupported": this kernel, build or provider cannot */
-    BARCHAN_EIO = -11,         /* "io": a system call failed; see os_error */
-    BARCHAN_EPROTOCOL = -12,   /* "protocol": the peer broke the rules of its format */
-    BARCHAN_ELIMIT = -13,      /* "limit": a documented maximum was reached */
-    BARCHAN_ELOST = -14,       /* "lost": the sandbox or process is gone */
-    BARCHAN_ENETWORK = -15,    /* "network": resolve, connect, TLS or transfer failed */
-    BARCHAN_EAUTH = -16,       /* "auth": a key is missing or refused */
-    BARCHAN_EREQUEST = -17,    /* "invalid_request": a provider refused the request */
-    BARCHAN_ERATE = -18,       /* "rate_limited" */
-    BARCHAN_EQUOTA = -19,      /* "quota": credit or spend limit used up; retrying cannot help */
-    BARCHAN_EOVERLOADED = -20, /* "overloaded" */
-    BARCHAN_ESERVER = -21,     /* "server": a provider's own failure */
-    BARCHAN_ECONTEXT = -22,    /* "context_window": the conversation is too long for the model */
-    BARCHAN_EFILTERED = -23,   /* "content_filter" */
-    BARCHAN_ESCRIPT = -24,     /* "script": a Lua script threw; message has the traceback */
-    BARCHAN_ENOTDIR = -25,     /* "not_a_directory" */
-    BARCHAN_EISDIR = -26,      /* "is_a_directory" */
-    BARCHAN_ENOTREG = -27,     /* "not_a_regular_file": a FIFO, socket or device */
-    BARCHAN_ELINK = -28,       /* "is_a_symlink": a link where none may be followed */
-    BARCHAN_ENOSPACE = -29,    /* "no_space": the sandbox's storage limit was reached */
-    BARCHAN_ENOTEMPTY = -30    /* "not_empty" */
+    BARCHAN_EIO = -11,          /* "io": a system call failed; see os_error */
+    BARCHAN_EPROTOCOL = -12,    /* "protocol": the peer broke the rules of its format */
+    BARCHAN_ELIMIT = -13,       /* "limit": a documented maximum was reached */
+    BARCHAN_ELOST = -14,        /* "lost": the sandbox or process is gone */
+    BARCHAN_ENETWORK = -15,     /* "network": resolve, connect, TLS or transfer failed */
+    BARCHAN_EAUTH = -16,        /* "auth": a key is missing or refused */
+    BARCHAN_EREQUEST = -17,     /* "invalid_request": a provider refused the request */
+    BARCHAN_ERATE = -18,        /* "rate_limited" */
+    BARCHAN_EQUOTA = -19,       /* "quota": credit or spend limit used up; retrying cannot help */
+    BARCHAN_EOVERLOADED = -20,  /* "overloaded" */
+    BARCHAN_ESERVER = -21,      /* "server": a provider's own failure */
+    BARCHAN_ECONTEXT = -22,     /* "context_window": the conversation is too long for the model */
+    BARCHAN_EFILTERED = -23,    /* "content_filter" */
+    BARCHAN_ESCRIPT = -24,      /* "script": a Lua script threw; message has the traceback */
+    BARCHAN_ENOTDIR = -25,      /* "not_a_directory" */
+    BARCHAN_EISDIR = -26,       /* "is_a_directory" */
+    BARCHAN_ENOTREG = -27,      /* "not_a_regular_file": a FIFO, socket or device */
+    BARCHAN_ELINK = -28,        /* "is_a_symlink": a link where none may be followed */
+    BARCHAN_ENOSPACE = -29,     /* "no_space": the sandbox's storage limit was reached */
+    BARCHAN_ENOTEMPTY = -30     /* "not_empty" */
 } barchan_status;
 
 typedef struct barchan_error {
-    int code;             /* a barchan_status, negative */
-    int os_error;         /* the system's error number, 0 when none applies */
-    int http_status;      /* the provider's HTTP status, 0 when none applies */
-    int retryable;        /* 1 when the same call may succeed later */
-    long retry_after_ms;  /* how long the peer asked us to wait, -1 when it did not say */
-    char where[32];       /* the operation, "sandbox.create" */
+    int code;               /* a barchan_status, negative */
+    int os_error;           /* the system's error number, 0 when none applies */
+    int http_status;        /* the provider's HTTP status, 0 when none applies */
+    int retryable;          /* 1 when the same call may succeed later */
+    long retry_after_ms;    /* how long the peer asked us to wait, -1 when it did not say */
+    char where[32];         /* the operation, "sandbox.create" */
     char provider_code[64]; /* the provider's own code, "overloaded_error" */
-    char request_id[96];  /* the provider's id of the request, for its support */
-    char message[512];    /* one line for people: what failed, on what, why, what to do */
+    char request_id[96];    /* the provider's id of the request, for its support */
+    char message[512];      /* one line for people: what failed, on what, why, what to do */
 } barchan_error;
 
 /* The name of a status, "invalid_argument"; "unknown" for a value that is none. Static. */

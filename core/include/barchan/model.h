@@ -9,8 +9,8 @@
  *      {"role": "user", "content": "…" | [{"type":"text","text":"…"},
  *                                          {"type":"image","media_type":"image/png","data":"BASE64"}]},
  *      {"role": "assistant", … a reply, as it came …},
- *      {"role": "tool", "tool_call_id": "…", "name": "…", "content": "…" | [parts], "is_error": false}],
- *    "tools": [{"name": "…", "description": "…", "parameters": {JSON Schema}}],
+ *      {"role": "tool", "tool_call_id": "…", "name": "…", "content": "…" | [parts], "is_error":
+ * false}], "tools": [{"name": "…", "description": "…", "parameters": {JSON Schema}}],
  *    "tool_choice": "auto" | "any" | "none" | {"name": "…"},
  *    "parallel_tool_calls": true, "max_tokens": 16000, "temperature": 0.5, "stop": ["…"],
  *    "stream": true, "extra": {… merged into the provider's request body …}}
@@ -31,9 +31,9 @@
  *    "usage": {"input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens",
  *              "reasoning_tokens"},   input_tokens excludes the cached ones; absent: not told
  *    "model": "…", "id": "…", "request_id": "…",
- *    "raw": {"provider": "…", "model": "…", "base_url": "…", "view": "digest", "turn": "JSON text"}}
- * `raw.turn` is the provider's own bytes. It goes back verbatim to the same provider as long as
- * the reply's view (text, tool_calls) is unedited, and is dropped otherwise.
+ *    "raw": {"provider": "…", "model": "…", "base_url": "…", "view": "digest", "turn": "JSON
+ * text"}} `raw.turn` is the provider's own bytes. It goes back verbatim to the same provider as
+ * long as the reply's view (text, tool_calls) is unedited, and is dropped otherwise.
  *
  * Threads: everything here belongs to the runtime's thread. Keys go into headers only; they are
  * never logged and never part of an error.
@@ -54,17 +54,17 @@ typedef struct barchan_completion barchan_completion;
 
 typedef struct barchan_model_options {
     size_t struct_size;
-    const char *provider;    /* "anthropic", "openai" (Chat Completions), "replay" */
-    const char *name;        /* the provider's model name; replay: may be NULL */
-    const char *api_key;     /* NULL: none is sent. The library reads no environment variable. */
-    const char *base_url;    /* NULL: the provider's own. https, or http to loopback only ... */
-    int allow_plain_http;    /* ... unless this is 1 */
+    const char *provider;       /* "anthropic", "openai" (Chat Completions), "replay" */
+    const char *name;           /* the provider's model name; replay: may be NULL */
+    const char *api_key;        /* NULL: none is sent. The library reads no environment variable. */
+    const char *base_url;       /* NULL: the provider's own. https, or http to loopback only ... */
+    int allow_plain_http;       /* ... unless this is 1 */
     const char *const *headers; /* "Name: value" added to each request, NULL-terminated */
-    int64_t max_tokens;      /* default of a request's max_tokens; 0: the provider's rule */
-    const char *replay_path; /* replay: the JSONL transcript to play */
-    int connect_timeout_ms;  /* 0: 15 s */
-    int idle_timeout_ms;     /* longest silence of the server; 0: 120 s */
-    int64_t timeout_ms;      /* of a whole completion; 0: 600 s */
+    int64_t max_tokens;         /* default of a request's max_tokens; 0: the provider's rule */
+    const char *replay_path;    /* replay: the JSONL transcript to play */
+    int connect_timeout_ms;     /* 0: 15 s */
+    int idle_timeout_ms;        /* longest silence of the server; 0: 120 s */
+    int64_t timeout_ms;         /* of a whole completion; 0: 600 s */
 } barchan_model_options;
 
 /* `*out` belongs to the caller. Options are copied. */
@@ -109,8 +109,8 @@ BARCHAN_API void barchan_completion_cancel(barchan_completion *completion);
 /* Tool declarations in a provider's own form: `format` is "neutral", "anthropic", "openai",
  * "responses", "gemini" or "mcp"; `tools` a JSON array of neutral ones. `*json` is freed with
  * barchan_free. */
-BARCHAN_API int barchan_tools_render(const char *format, const char *tools, size_t len,
-                                     char **json, barchan_error *err);
+BARCHAN_API int barchan_tools_render(const char *format, const char *tools, size_t len, char **json,
+                                     barchan_error *err);
 
 #ifdef __cplusplus
 }

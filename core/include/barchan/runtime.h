@@ -46,14 +46,13 @@ typedef struct barchan_runtime_options {
     barchan_log_fn on_log; /* NULL: nothing is logged */
     void *log_ud;
     barchan_log_level log_level; /* messages below it are not made */
-    const char *guest_path; /* an installed copy of the guest program; NULL: the embedded one.
-                               The copy is used only when its bytes are the embedded ones. */
+    const char *guest_path;      /* an installed copy of the guest program; NULL: the embedded one.
+                                    The copy is used only when its bytes are the embedded ones. */
 } barchan_runtime_options;
 
 /* `options` may be NULL. On success `*out` belongs to the caller. */
 BARCHAN_API int barchan_runtime_create(barchan_runtime **out,
-                                       const barchan_runtime_options *options,
-                                       barchan_error *err);
+                                       const barchan_runtime_options *options, barchan_error *err);
 
 /* Ends every sandbox, request and timer on the runtime, waits (at most about two seconds) until
  * their processes are gone, and frees it. Callbacks of unfinished work run once, with

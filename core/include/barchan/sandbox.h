@@ -117,18 +117,18 @@ BARCHAN_API size_t barchan_sandbox_list(barchan_runtime *rt, barchan_sandbox **l
 /* ---- exec ----------------------------------------------------------------------------- */
 
 typedef enum barchan_exec_reason {
-    BARCHAN_EXEC_EXITED = 0,       /* "exited": exit_code holds */
-    BARCHAN_EXEC_SIGNALED = 1,     /* "signaled": term_signal holds */
-    BARCHAN_EXEC_TIMEOUT = 2,      /* "timeout": its whole tree was killed */
-    BARCHAN_EXEC_OOM = 3,          /* "oom": the memory limit killed it */
-    BARCHAN_EXEC_CANCELLED = 4,    /* "cancelled": by its token or barchan_exec_cancel */
-    BARCHAN_EXEC_LOST = 5,         /* "lost": the sandbox ended under it */
-    BARCHAN_EXEC_SPAWN_FAILED = 6  /* "spawn_failed": not started; spawn_error says why */
+    BARCHAN_EXEC_EXITED = 0,      /* "exited": exit_code holds */
+    BARCHAN_EXEC_SIGNALED = 1,    /* "signaled": term_signal holds */
+    BARCHAN_EXEC_TIMEOUT = 2,     /* "timeout": its whole tree was killed */
+    BARCHAN_EXEC_OOM = 3,         /* "oom": the memory limit killed it */
+    BARCHAN_EXEC_CANCELLED = 4,   /* "cancelled": by its token or barchan_exec_cancel */
+    BARCHAN_EXEC_LOST = 5,        /* "lost": the sandbox ended under it */
+    BARCHAN_EXEC_SPAWN_FAILED = 6 /* "spawn_failed": not started; spawn_error says why */
 } barchan_exec_reason;
 
 typedef struct barchan_exec_usage {
     int64_t wall_us;
-    int64_t user_us;   /* CPU time of the command and the children it waited for */
+    int64_t user_us; /* CPU time of the command and the children it waited for */
     int64_t system_us;
     int64_t max_rss_bytes;
 } barchan_exec_usage;
@@ -161,19 +161,19 @@ typedef void (*barchan_drain_fn)(barchan_exec *exec, void *ud);
 
 typedef struct barchan_exec_options {
     size_t struct_size;
-    const char *command;       /* run by /bin/sh -c; or: */
-    const char *const *argv;   /* NULL-terminated, argv[0] looked up in the sandbox's PATH */
-    const char *cwd;           /* NULL: /workspace */
-    const char *const *env;    /* "NAME=value" added to the profile's, NULL-terminated */
-    const void *input;         /* standard input; NULL: empty */
+    const char *command;     /* run by /bin/sh -c; or: */
+    const char *const *argv; /* NULL-terminated, argv[0] looked up in the sandbox's PATH */
+    const char *cwd;         /* NULL: /workspace */
+    const char *const *env;  /* "NAME=value" added to the profile's, NULL-terminated */
+    const void *input;       /* standard input; NULL: empty */
     size_t input_len;
-    int input_streaming;       /* 1: input comes by barchan_exec_write */
-    int64_t timeout_ms;        /* 0: 60 s; -1: none but the lease */
-    int64_t grace_ms;          /* from SIGTERM to SIGKILL at a timeout; 0: 2 s; -1: none */
-    int64_t out_limit_bytes;   /* kept per stream, head and tail; 0: 1 MiB; -1: keep nothing */
+    int input_streaming;     /* 1: input comes by barchan_exec_write */
+    int64_t timeout_ms;      /* 0: 60 s; -1: none but the lease */
+    int64_t grace_ms;        /* from SIGTERM to SIGKILL at a timeout; 0: 2 s; -1: none */
+    int64_t out_limit_bytes; /* kept per stream, head and tail; 0: 1 MiB; -1: keep nothing */
     int64_t err_limit_bytes;
-    int detach;                /* 1: what it leaves running lives on with the sandbox */
-    int streaming;             /* 1: output goes to on_output, uncapped; none is kept */
+    int detach;    /* 1: what it leaves running lives on with the sandbox */
+    int streaming; /* 1: output goes to on_output, uncapped; none is kept */
     barchan_output_fn on_output;
     barchan_drain_fn on_drain; /* with input_streaming; may be NULL */
     void *ud;                  /* of on_output and on_drain */
@@ -286,8 +286,7 @@ BARCHAN_API int barchan_sandbox_file(barchan_sandbox *sbx, const barchan_file_re
  * result by setting them to NULL. `out` may be NULL; the call's handle ends with `done`. */
 BARCHAN_API int barchan_sandbox_file_start(barchan_file_call **out, barchan_sandbox *sbx,
                                            const barchan_file_request *request,
-                                           barchan_file_done_fn done, void *ud,
-                                           barchan_error *err);
+                                           barchan_file_done_fn done, void *ud, barchan_error *err);
 BARCHAN_API void barchan_file_cancel(barchan_file_call *call);
 
 /* The common operations in one line each; all wait. */

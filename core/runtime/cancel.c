@@ -1,0 +1,108 @@
+#include "loop_internal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include "base/cleanup.h"
+
+struct barchan_cancel {
+    atomic_int references;
+    atomic_int triggered;
+    int event_fd; /* readable for ever once triggered: nobody reads it */
+};
+
+int barchan_cancel_create(barchan_cancel **out, barchan_error *err)
+{
+    *out = NULL;
+    barchan_cancel *cancel = calloc(1, sizeof *cancel);
+    if (cancel == NULL) return bc_error_nomem(err);
+    cancel->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (cancel->event_fd < 0) {
+        int os_error = errno;
+        free(cancel);
+        return bc_error_set_os(err, os_error, "create a cancel token");
+    }
+    atomic_store(&cancel->references, 1);
+    *out = cancel;
+    return 0;
+}
+
+void barchan_cancel_trigger(barchan_cancel *cancel)
+{
+    if (cancel == NULL || atomic_exchange(&cancel->triggered, 1)) return;
+    int saved = errno; /* a signal handler must leave it alone */
+    uint64_t one = 1;
+    ssize_t n = write(cancel->event_fd, &one, sizeof one);
+    (void)n;
+    errno = saved;
+}
+
+int barchan_cancel_triggered(const barchan_cancel *cancel)
+{
+    return cancel != NULL && atomic_load(&((barchan_cancel *)cancel)->triggered);
+}
+
+barchan_cancel *barchan_cancel_retain(barchan_cancel *cancel)
+{
+    if (cancel != NULL) atomic_fetch_add(&cancel->references, 1);
+    return cancel;
+}
+
+void barchan_cancel_release(barchan_cancel *cancel)
+{
+    if (cancel == NULL || atomic_fetch_sub(&cancel->references, 1) != 1) return;
+    close(cancel->event_fd);
+    free(cancel);
+}
+
+/* Each watch polls a duplicate of the token's descriptor, because libuv polls a number once. */
+struct bc_cancel_watch {
+    bc_watch *watch;
+    int fd;
+    barchan_cancel *cancel;
+    void (*fn)(void *ud);
+    void *ud;
+};
+
+static void on_readable(void *ud, unsigned events)
+{
+    bc_cancel_watch *watch = ud;
+    (void)events;
+    bc_watch_set(watch->watch, 0, NULL); /* once */
+    watch->fn(watch->ud);
+}
+
+int bc_cancel_watch_open(bc_cancel_watch **out, barchan_runtime *rt, barchan_cancel *cancel,
+                         void (*fn)(void *ud), void *ud, barchan_error *err)
+{
+    *out = NULL;
+    if (cancel == NULL) return 0;
+    cleanup_free bc_cancel_watch *watch = calloc(1, sizeof *watch);
+    if (watch == NULL) return bc_error_nomem(err);
+    cleanup_close int fd = fcntl(cancel->event_fd, F_DUPFD_CLOEXEC, 0);
+    if (fd < 0) return bc_error_set_os(err, errno, "watch a cancel token");
+    int rc = bc_watch_open(&watch->watch, rt, fd, on_readable, watch, err);
+    if (rc == 0) rc = bc_watch_set(watch->watch, BC_READABLE, err);
+    if (rc < 0) {
+        bc_watch_close(watch->watch);
+        return rc;
+    }
+    watch->fd = steal_fd(&fd);
+    watch->cancel = barchan_cancel_retain(cancel);
+    watch->fn = fn;
+    watch->ud = ud;
+    *out = steal_pointer(&watch);
+    return 0;
+}
+
+void bc_cancel_watch_close(bc_cancel_watch *watch)
+{
+    if (watch == NULL) return;
+    bc_watch_close(watch->watch);
+    close(watch->fd);
+    barchan_cancel_release(watch->cancel);
+    free(watch);
+}

@@ -1,0 +1,375 @@
+#include "loop_internal.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+#include "base/cleanup.h"
+#include "base/clock.h"
+
+struct bc_post {
+    bc_post *next;
+    barchan_post_fn fn;
+    void *ud;
+};
+
+int bc_runtime_check(const barchan_runtime *rt, barchan_error *err)
+{
+    if (rt == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the runtime is NULL");
+    if (*rt->fork_mark == 0) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "the runtime belongs to the process that forked this one; "
+                            "create another one in the child");
+    }
+    return 0;
+}
+
+/* ---- the ready list ---- */
+
+void bc_defer_schedule(barchan_runtime *rt, bc_defer *defer, bc_defer_fn fn)
+{
+    if (defer->next != NULL) return;
+    defer->rt = rt;
+    defer->fn = fn;
+    defer->next = &rt->ready;
+    defer->prev = rt->ready.prev;
+    rt->ready.prev->next = defer;
+    rt->ready.prev = defer;
+    bc_runtime_changed(rt);
+}
+
+void bc_defer_cancel(bc_defer *defer)
+{
+    if (defer->next == NULL) return;
+    defer->prev->next = defer->next;
+    defer->next->prev = defer->prev;
+    defer->next = defer->prev = NULL;
+}
+
+static void list_init(bc_defer *head)
+{
+    head->next = head->prev = head;
+}
+
+/* Runs what is ready now; what becomes ready meanwhile waits for the next dispatch. */
+static int dispatch(barchan_runtime *rt)
+{
+    bc_defer batch;
+    int count = 0;
+    if (rt->ready.next == &rt->ready) return 0;
+    batch = rt->ready;
+    batch.next->prev = batch.prev->next = &batch;
+    list_init(&rt->ready);
+    rt->dispatching++;
+    while (batch.next != &batch) {
+        bc_defer *defer = batch.next;
+        bc_defer_cancel(defer);
+        defer->fn(defer);
+        count++;
+    }
+    rt->dispatching--;
+    return count;
+}
+
+/* ---- posts ---- */
+
+static void on_post_readable(uv_poll_t *poll, int status, int events)
+{
+    barchan_runtime *rt = poll->data;
+    uint64_t value;
+    ssize_t n = read(rt->post_fd, &value, sizeof value);
+    (void)n; /* non-blocking: a race with another wake-up is fine */
+    (void)status;
+    (void)events;
+}
+
+static int run_posts(barchan_runtime *rt)
+{
+    pthread_mutex_lock(&rt->post_lock);
+    bc_post *post = rt->posts;
+    rt->posts = NULL;
+    rt->posts_tail = &rt->posts;
+    pthread_mutex_unlock(&rt->post_lock);
+    int count = 0;
+    rt->dispatching++;
+    while (post != NULL) {
+        bc_post *next = post->next;
+        post->fn(rt, post->ud);
+        free(post);
+        post = next;
+        count++;
+    }
+    rt->dispatching--;
+    return count;
+}
+
+static void kick(barchan_runtime *rt)
+{
+    uint64_t one = 1;
+    ssize_t n = write(rt->post_fd, &one, sizeof one);
+    (void)n; /* only fails when the counter is full, and then it is readable already */
+}
+
+int barchan_runtime_post(barchan_runtime *rt, barchan_post_fn fn, void *ud, barchan_error *err)
+{
+    if (rt == NULL || fn == NULL) {
+        return bc_error_set(err, BARCHAN_EINVAL, "post needs a runtime and a function");
+    }
+    bc_post *post = malloc(sizeof *post);
+    if (post == NULL) return bc_error_nomem(err);
+    *post = (bc_post){.fn = fn, .ud = ud};
+    pthread_mutex_lock(&rt->post_lock);
+    *rt->posts_tail = post;
+    rt->posts_tail = &post->next;
+    /* Under the lock: once it is released, the runtime may run the post and be destroyed. */
+    kick(rt);
+    pthread_mutex_unlock(&rt->post_lock);
+    return 0;
+}
+
+/* ---- the descriptor for host loops ---- */
+
+void bc_runtime_changed(barchan_runtime *rt)
+{
+    if (rt->changed) return;
+    rt->changed = 1;
+    if (rt->exported && !rt->pumping) kick(rt);
+}
+
+static int add_to_epoll(int epoll_fd, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN};
+    return epoll_ctl(epoll_fd, EPOLL_CTL_ADD, fd, &event);
+}
+
+/* Has libuv register what changed, and sets the timer descriptor to its next timer. */
+static void rearm(barchan_runtime *rt)
+{
+    if (!rt->exported) return;
+    if (rt->changed) {
+        rt->changed = 0;
+        uv_run(&rt->loop, UV_RUN_NOWAIT);
+    }
+    int ready = rt->ready.next != &rt->ready;
+    int timeout = ready ? 0 : uv_backend_timeout(&rt->loop);
+    struct itimerspec spec = {0};
+    if (timeout >= 0) {
+        spec.it_value.tv_sec = timeout / 1000;
+        spec.it_value.tv_nsec = timeout % 1000 * 1000000L;
+        if (timeout == 0) spec.it_value.tv_nsec = 1; /* 0 would disarm it */
+    }
+    timerfd_settime(rt->timer_fd, 0, &spec, NULL);
+}
+
+int barchan_runtime_fd(barchan_runtime *rt, barchan_error *err)
+{
+    int rc = bc_runtime_check(rt, err);
+    if (rc < 0) return rc;
+    if (rt->exported) return rt->epoll_fd;
+    cleanup_close int epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    cleanup_close int timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (epoll_fd < 0 || timer_fd < 0 || add_to_epoll(epoll_fd, uv_backend_fd(&rt->loop)) < 0 ||
+        add_to_epoll(epoll_fd, timer_fd) < 0) {
+        return bc_error_set_os(err, errno, "export the runtime's descriptor");
+    }
+    rt->epoll_fd = steal_fd(&epoll_fd);
+    rt->timer_fd = steal_fd(&timer_fd);
+    rt->exported = 1;
+    rt->changed = 1;
+    rt->pumping++;
+    rearm(rt);
+    rt->pumping--;
+    return rt->epoll_fd;
+}
+
+/* ---- the pump ---- */
+
+static int collect_and_dispatch(barchan_runtime *rt)
+{
+    rt->changed = 0;
+    uv_run(&rt->loop, UV_RUN_NOWAIT);
+    return run_posts(rt) + dispatch(rt);
+}
+
+/* Waits until libuv has something to do, at most timeout_ms (-1: no limit). */
+static void wait_ready(barchan_runtime *rt, int timeout_ms)
+{
+    if (rt->changed) return; /* what a callback started must be registered first */
+    int own = uv_backend_timeout(&rt->loop);
+    if (own >= 0 && (timeout_ms < 0 || own < timeout_ms)) timeout_ms = own;
+    struct pollfd pfd = {.fd = uv_backend_fd(&rt->loop), .events = POLLIN};
+    poll(&pfd, 1, timeout_ms);
+    uv_update_time(&rt->loop);
+}
+
+int barchan_runtime_pump(barchan_runtime *rt, int timeout_ms, barchan_error *err)
+{
+    int rc = bc_runtime_check(rt, err);
+    if (rc < 0) return rc;
+    if (rt->dispatching > 0) {
+        return bc_error_set(err, BARCHAN_EBUSY,
+                            "the runtime cannot be pumped from inside one of its callbacks");
+    }
+    rt->pumping++;
+    uv_update_time(&rt->loop);
+    int count = collect_and_dispatch(rt);
+    if (count == 0 && timeout_ms != 0 && rt->ready.next == &rt->ready) {
+        wait_ready(rt, timeout_ms);
+        count = collect_and_dispatch(rt);
+    }
+    rearm(rt);
+    rt->pumping--;
+    return count;
+}
+
+int bc_runtime_wait(barchan_runtime *rt, const int *done, barchan_error *err)
+{
+    int rc = bc_runtime_check(rt, err);
+    if (rc < 0) return rc;
+    if (rt->dispatching > 0) {
+        return bc_error_set(err, BARCHAN_EBUSY,
+                            "a call that waits was made inside a callback of the runtime; "
+                            "use its _start form there");
+    }
+    while (!*done) {
+        rc = barchan_runtime_pump(rt, -1, err);
+        if (rc < 0) return rc;
+    }
+    return 0;
+}
+
+/* ---- create and destroy ---- */
+
+static void copy_options(barchan_runtime *rt, const barchan_runtime_options *options)
+{
+    if (options == NULL) return;
+    size_t size =
+        options->struct_size < sizeof rt->options ? options->struct_size : sizeof rt->options;
+    memcpy(&rt->options, options, size);
+}
+
+static int open_posts(barchan_runtime *rt, barchan_error *err)
+{
+    rt->post_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (rt->post_fd < 0) return bc_error_set_os(err, errno, "create an eventfd");
+    int uv = uv_poll_init(&rt->loop, &rt->post_poll, rt->post_fd);
+    if (uv == 0) {
+        rt->post_poll.data = rt;
+        uv = uv_poll_start(&rt->post_poll, UV_READABLE, on_post_readable);
+    }
+    return uv < 0 ? bc_error_set_os(err, -uv, "watch an eventfd") : 0;
+}
+
+/* Frees a runtime whose loop was never run. */
+static void discard(barchan_runtime *rt)
+{
+    if (rt->fork_mark != NULL) munmap((void *)rt->fork_mark, (size_t)sysconf(_SC_PAGESIZE));
+    free(rt->guest_path);
+    free(rt);
+}
+
+static int map_fork_mark(barchan_runtime *rt, barchan_error *err)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    void *mark = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mark == MAP_FAILED) return bc_error_set_os(err, errno, "map a page");
+    rt->fork_mark = mark;
+    if (madvise(mark, page, MADV_WIPEONFORK) < 0) {
+        return bc_error_set_os(err, errno, "madvise(MADV_WIPEONFORK)");
+    }
+    *rt->fork_mark = 1;
+    return 0;
+}
+
+int barchan_runtime_create(barchan_runtime **out, const barchan_runtime_options *options,
+                           barchan_error *err)
+{
+    if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
+    *out = NULL;
+    barchan_runtime *rt = calloc(1, sizeof *rt);
+    if (rt == NULL) return bc_error_nomem(err);
+    copy_options(rt, options);
+    rt->epoll_fd = rt->timer_fd = -1;
+    list_init(&rt->ready);
+    rt->residents.next = rt->residents.prev = &rt->residents;
+    rt->posts_tail = &rt->posts;
+    int rc = map_fork_mark(rt, err);
+    if (rc == 0 && rt->options.guest_path != NULL) {
+        rt->options.guest_path = rt->guest_path = strdup(rt->options.guest_path);
+        if (rt->guest_path == NULL) rc = bc_error_nomem(err);
+    }
+    if (rc == 0) {
+        int uv = uv_loop_init(&rt->loop);
+        if (uv < 0) rc = bc_error_set_os(err, -uv, "create an event loop");
+    }
+    if (rc < 0) {
+        discard(rt);
+        return bc_error_context(err, "create a runtime");
+    }
+    pthread_mutex_init(&rt->post_lock, NULL);
+    rc = open_posts(rt, err);
+    if (rc < 0) {
+        bc_error_context(err, "create a runtime");
+        barchan_runtime_destroy(rt);
+        return rc;
+    }
+    *out = rt;
+    return 0;
+}
+
+static void end_everything(barchan_runtime *rt)
+{
+    while (rt->residents.next != &rt->residents) {
+        bc_resident *newest = rt->residents.next;
+        newest->end(newest);
+        bc_resident_remove(newest);
+    }
+    int64_t deadline = bc_clock_ms() + BC_DESTROY_WAIT_MS;
+    while (rt->holds > 0 && bc_clock_ms() < deadline) {
+        barchan_runtime_pump(rt, 50, NULL);
+    }
+    for (int i = BC_ROOM_COUNT - 1; i >= 0; i--) {
+        if (rt->rooms[i].end != NULL) rt->rooms[i].end(rt->rooms[i].data);
+    }
+    /* Callbacks of what was just ended are due once more; they may defer further ones. */
+    for (int round = 0; round < 16 && (run_posts(rt) + dispatch(rt)) > 0; round++) {}
+}
+
+void barchan_runtime_destroy(barchan_runtime *rt)
+{
+    if (rt == NULL) return;
+    if (*rt->fork_mark == 0) return; /* a forked child: nothing here is its own to end */
+    end_everything(rt);
+    if (rt->post_poll.loop != NULL) uv_close((uv_handle_t *)&rt->post_poll, NULL);
+    while (uv_loop_close(&rt->loop) == UV_EBUSY) {
+        uv_run(&rt->loop, UV_RUN_ONCE);
+    }
+    if (rt->post_fd >= 0) close(rt->post_fd);
+    if (rt->epoll_fd >= 0) close(rt->epoll_fd);
+    if (rt->timer_fd >= 0) close(rt->timer_fd);
+    pthread_mutex_destroy(&rt->post_lock);
+    discard(rt);
+}
+
+const barchan_runtime_options *bc_runtime_options(const barchan_runtime *rt)
+{
+    return &rt->options;
+}
+
+void bc_log(barchan_runtime *rt, barchan_log_level level, const char *format, ...)
+{
+    if (rt->options.on_log == NULL || level < rt->options.log_level) return;
+    char line[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    rt->options.on_log(level, line, rt->options.log_ud);
+}

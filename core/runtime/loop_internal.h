@@ -1,0 +1,47 @@
+/* The runtime's own struct, for the files of this room only. */
+#ifndef BC_RUNTIME_LOOP_INTERNAL_H
+#define BC_RUNTIME_LOOP_INTERNAL_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <uv.h>
+#include "loop.h"
+
+/* Longest that barchan_runtime_destroy waits for dying processes. */
+#define BC_DESTROY_WAIT_MS 2000
+
+typedef struct bc_post bc_post;
+
+struct barchan_runtime {
+    uv_loop_t loop;
+    barchan_runtime_options options;
+    char *guest_path;
+
+    bc_defer ready; /* list head: what the next dispatch runs, in order */
+    int dispatching;
+    int pumping;  /* inside uv_run or a dispatch: no kick is needed */
+    int changed;  /* a watch or timer changed since libuv last saw them */
+    int exported; /* the host has asked for the descriptor */
+    int epoll_fd; /* of {libuv's descriptor, timer_fd}; -1 until asked for */
+    int timer_fd;
+
+    int post_fd; /* eventfd: posts, and kicks of our own */
+    uv_poll_t post_poll;
+    pthread_mutex_t post_lock;
+    bc_post *posts, **posts_tail;
+
+    bc_resident residents; /* list head */
+    int holds;
+    struct {
+        void *data;
+        void (*end)(void *data);
+    } rooms[BC_ROOM_COUNT];
+
+    /* A page of its own that the kernel wipes in a forked child: non-zero here, 0 there. */
+    volatile unsigned char *fork_mark;
+};
+
+/* Tells the runtime that a watch or timer changed: the host's loop must pump soon. */
+void bc_runtime_changed(barchan_runtime *rt);
+
+#endif

@@ -1,0 +1,343 @@
+/* The runtime as a host sees it: pumping, its descriptor, posts, cancel tokens, forks. */
+#include <check.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "base/clock.h"
+#include "runtime/loop.h"
+
+static barchan_runtime *rt;
+static barchan_error err;
+
+static void setup(void)
+{
+    ck_assert_int_eq(barchan_runtime_create(&rt, NULL, &err), 0);
+}
+
+static void teardown(void)
+{
+    barchan_runtime_destroy(rt);
+}
+
+static void count_up(void *ud)
+{
+    ++*(int *)ud;
+}
+
+static void post_count(barchan_runtime *runtime, void *ud)
+{
+    (void)runtime;
+    ++*(int *)ud;
+}
+
+START_TEST(a_timer_fires_once_and_can_be_set_again)
+{
+    int fired = 0;
+    bc_timer *timer;
+    ck_assert_int_eq(bc_timer_open(&timer, rt, count_up, &fired, &err), 0);
+    int64_t start = bc_clock_ms();
+    bc_timer_set(timer, 20);
+    ck_assert_int_eq(bc_runtime_wait(rt, &fired, &err), 0);
+    ck_assert_int_ge(bc_clock_ms() - start, 18);
+    barchan_runtime_pump(rt, 0, &err);
+    ck_assert_int_eq(fired, 1);
+    bc_timer_set(timer, 0);
+    while (fired < 2)
+        ck_assert_int_ge(barchan_runtime_pump(rt, 100, &err), 0);
+    bc_timer_set(timer, 5);
+    bc_timer_set(timer, -1);
+    ck_assert_int_eq(barchan_runtime_pump(rt, 30, &err), 0);
+    ck_assert_int_eq(fired, 2);
+    bc_timer_close(timer);
+}
+END_TEST
+
+START_TEST(pump_gives_up_after_its_timeout)
+{
+    int64_t start = bc_clock_ms();
+    ck_assert_int_eq(barchan_runtime_pump(rt, 30, &err), 0);
+    ck_assert_int_ge(bc_clock_ms() - start, 28);
+}
+END_TEST
+
+struct pair {
+    int fds[2];
+    bc_watch *watch;
+    int calls;
+    unsigned events;
+};
+
+static void on_pair(void *ud, unsigned events)
+{
+    struct pair *pair = ud;
+    pair->calls++;
+    pair->events = events;
+}
+
+START_TEST(a_watch_is_level_triggered_and_silent_after_close)
+{
+    struct pair pair = {0};
+    ck_assert_int_eq(pipe(pair.fds), 0);
+    ck_assert_int_eq(bc_watch_open(&pair.watch, rt, pair.fds[0], on_pair, &pair, &err), 0);
+    ck_assert_int_eq(bc_watch_set(pair.watch, BC_READABLE, &err), 0);
+    ck_assert_int_eq(barchan_runtime_pump(rt, 0, &err), 0);
+    ck_assert_int_eq(write(pair.fds[1], "x", 1), 1);
+    barchan_runtime_pump(rt, 100, &err);
+    barchan_runtime_pump(rt, 100, &err);
+    ck_assert_int_eq(pair.calls, 2);
+    ck_assert_uint_eq(pair.events, BC_READABLE);
+    bc_watch_close(pair.watch);
+    close(pair.fds[0]);
+    close(pair.fds[1]);
+    barchan_runtime_pump(rt, 10, &err);
+    ck_assert_int_eq(pair.calls, 2);
+}
+END_TEST
+
+static int busy_code;
+
+static void wait_inside(void *ud)
+{
+    int never = 0;
+    barchan_error inner;
+    busy_code = bc_runtime_wait(rt, &never, &inner);
+    ck_assert_ptr_nonnull(strstr(inner.message, "_start"));
+    *(int *)ud = 1;
+}
+
+START_TEST(waiting_inside_a_callback_is_busy)
+{
+    int done = 0;
+    bc_timer *timer;
+    ck_assert_int_eq(bc_timer_open(&timer, rt, wait_inside, &done, &err), 0);
+    bc_timer_set(timer, 0);
+    ck_assert_int_eq(bc_runtime_wait(rt, &done, &err), 0);
+    ck_assert_int_eq(busy_code, BARCHAN_EBUSY);
+    bc_timer_close(timer);
+}
+END_TEST
+
+static int readable(int fd, int timeout_ms)
+{
+    struct pollfd pfd = {.fd = fd, .events = POLLIN};
+    return poll(&pfd, 1, timeout_ms);
+}
+
+START_TEST(the_descriptor_wakes_for_work_added_between_pumps)
+{
+    int fired = 0, fd = barchan_runtime_fd(rt, &err);
+    ck_assert_int_ge(fd, 0);
+    int outer = epoll_create1(EPOLL_CLOEXEC); /* a host nests it in its own epoll */
+    struct epoll_event event = {.events = EPOLLIN};
+    ck_assert_int_eq(epoll_ctl(outer, EPOLL_CTL_ADD, fd, &event), 0);
+    while (readable(outer, 0) > 0)
+        barchan_runtime_pump(rt, 0, &err);
+    ck_assert_int_eq(readable(outer, 20), 0); /* idle: silent */
+
+    bc_timer *timer;
+    ck_assert_int_eq(bc_timer_open(&timer, rt, count_up, &fired, &err), 0);
+    bc_timer_set(timer, 30);
+    int wakes = 0;
+    int64_t start = bc_clock_ms();
+    while (fired == 0 && bc_clock_ms() - start < 2000) {
+        ck_assert_int_eq(readable(outer, 1000), 1);
+        barchan_runtime_pump(rt, 0, &err);
+        wakes++;
+    }
+    ck_assert_int_eq(fired, 1);
+    ck_assert_int_le(wakes, 5); /* it slept between, it did not spin */
+
+    struct pair pair = {0};
+    ck_assert_int_eq(pipe(pair.fds), 0);
+    ck_assert_int_eq(bc_watch_open(&pair.watch, rt, pair.fds[0], on_pair, &pair, &err), 0);
+    ck_assert_int_eq(bc_watch_set(pair.watch, BC_READABLE, &err), 0);
+    barchan_runtime_pump(rt, 0, &err);
+    ck_assert_int_eq(write(pair.fds[1], "x", 1), 1);
+    ck_assert_int_eq(readable(outer, 1000), 1);
+    barchan_runtime_pump(rt, 0, &err);
+    ck_assert_int_eq(pair.calls, 1);
+    bc_watch_close(pair.watch);
+    bc_timer_close(timer);
+    close(pair.fds[0]);
+    close(pair.fds[1]);
+    close(outer);
+}
+END_TEST
+
+#define POSTERS 4
+#define POSTS 500
+
+static void *post_many(void *ud)
+{
+    for (int i = 0; i < POSTS; i++) {
+        ck_assert_int_eq(barchan_runtime_post(rt, post_count, ud, NULL), 0);
+    }
+    return NULL;
+}
+
+START_TEST(posts_from_threads_all_run_here)
+{
+    int count = 0;
+    pthread_t threads[POSTERS];
+    for (int i = 0; i < POSTERS; i++)
+        pthread_create(&threads[i], NULL, post_many, &count);
+    while (count < POSTERS * POSTS)
+        ck_assert_int_ge(barchan_runtime_pump(rt, 1000, &err), 0);
+    for (int i = 0; i < POSTERS; i++)
+        pthread_join(threads[i], NULL);
+    ck_assert_int_eq(count, POSTERS * POSTS);
+}
+END_TEST
+
+START_TEST(a_post_that_is_queued_at_destroy_still_runs)
+{
+    int count = 0;
+    barchan_runtime *other;
+    ck_assert_int_eq(barchan_runtime_create(&other, NULL, &err), 0);
+    ck_assert_int_eq(barchan_runtime_post(other, post_count, &count, &err), 0);
+    barchan_runtime_destroy(other);
+    ck_assert_int_eq(count, 1);
+}
+END_TEST
+
+static barchan_cancel *token;
+
+static void trigger_in_handler(int sig)
+{
+    (void)sig;
+    barchan_cancel_trigger(token);
+}
+
+START_TEST(a_token_wakes_every_watch_once_also_from_a_signal)
+{
+    int first = 0, second = 0, late = 0;
+    bc_cancel_watch *a, *b, *c;
+    ck_assert_int_eq(barchan_cancel_create(&token, &err), 0);
+    ck_assert_int_eq(barchan_cancel_triggered(token), 0);
+    ck_assert_int_eq(bc_cancel_watch_open(&a, rt, token, count_up, &first, &err), 0);
+    ck_assert_int_eq(bc_cancel_watch_open(&b, rt, token, count_up, &second, &err), 0);
+    signal(SIGUSR1, trigger_in_handler);
+    raise(SIGUSR1);
+    ck_assert_int_eq(barchan_cancel_triggered(token), 1);
+    for (int i = 0; i < 3; i++)
+        barchan_runtime_pump(rt, 20, &err);
+    ck_assert_int_eq(first, 1);
+    ck_assert_int_eq(second, 1);
+    ck_assert_int_eq(bc_cancel_watch_open(&c, rt, token, count_up, &late, &err), 0);
+    ck_assert_int_eq(bc_runtime_wait(rt, &late, &err), 0);
+    barchan_cancel_release(token); /* the watches hold their own references */
+    bc_cancel_watch_close(a);
+    bc_cancel_watch_close(b);
+    bc_cancel_watch_close(c);
+    bc_cancel_watch *none = (void *)1;
+    ck_assert_int_eq(bc_cancel_watch_open(&none, rt, NULL, count_up, NULL, &err), 0);
+    ck_assert_ptr_null(none);
+}
+END_TEST
+
+START_TEST(a_forked_child_is_refused)
+{
+    int pid = fork();
+    if (pid == 0) {
+        barchan_error inner;
+        int rc = barchan_runtime_pump(rt, 0, &inner);
+        barchan_runtime_destroy(rt); /* harmless there */
+        _exit(rc == BARCHAN_EINVAL && strstr(inner.message, "fork") != NULL ? 0 : 1);
+    }
+    int status;
+    waitpid(pid, &status, 0);
+    ck_assert_int_eq(status, 0);
+    ck_assert_int_eq(barchan_runtime_pump(rt, 0, &err), 0);
+}
+END_TEST
+
+struct chain {
+    bc_defer defer;
+    int left;
+};
+
+static void run_chain(bc_defer *defer)
+{
+    struct chain *chain = owner_of(defer, struct chain, defer);
+    if (--chain->left > 0) bc_defer_schedule(rt, defer, run_chain);
+}
+
+START_TEST(deferred_calls_do_not_starve_the_loop)
+{
+    struct chain chain = {.left = 3}, dropped = {.left = 1};
+    bc_defer_schedule(rt, &chain.defer, run_chain);
+    bc_defer_schedule(rt, &chain.defer, run_chain); /* queued once */
+    bc_defer_schedule(rt, &dropped.defer, run_chain);
+    bc_defer_cancel(&dropped.defer);
+    ck_assert_int_eq(barchan_runtime_pump(rt, 0, &err), 1);
+    ck_assert_int_eq(chain.left, 2);
+    while (chain.left > 0)
+        ck_assert_int_eq(barchan_runtime_pump(rt, -1, &err), 1);
+    ck_assert_int_eq(dropped.left, 1);
+}
+END_TEST
+
+static void *own_runtime(void *ud)
+{
+    barchan_runtime *mine;
+    int fired = 0;
+    bc_timer *timer;
+    ck_assert_int_eq(barchan_runtime_create(&mine, NULL, NULL), 0);
+    ck_assert_int_eq(bc_timer_open(&timer, mine, count_up, &fired, NULL), 0);
+    bc_timer_set(timer, 5);
+    ck_assert_int_eq(bc_runtime_wait(mine, &fired, NULL), 0);
+    bc_timer_close(timer);
+    barchan_runtime_destroy(mine);
+    return ud;
+}
+
+START_TEST(threads_have_runtimes_of_their_own)
+{
+    pthread_t threads[8];
+    for (int i = 0; i < 8; i++)
+        pthread_create(&threads[i], NULL, own_runtime, NULL);
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+}
+END_TEST
+
+START_TEST(bad_arguments_are_errors)
+{
+    ck_assert_int_eq(barchan_runtime_pump(NULL, 0, &err), BARCHAN_EINVAL);
+    ck_assert_int_eq(barchan_runtime_create(NULL, NULL, &err), BARCHAN_EINVAL);
+    ck_assert_int_eq(barchan_runtime_post(rt, NULL, NULL, &err), BARCHAN_EINVAL);
+    barchan_runtime_destroy(NULL);
+    barchan_cancel_release(NULL);
+    barchan_cancel_trigger(NULL);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("runtime");
+    TCase *tc = tcase_create("runtime");
+    tcase_add_checked_fixture(tc, setup, teardown);
+    tcase_set_timeout(tc, 20);
+    tcase_add_test(tc, a_timer_fires_once_and_can_be_set_again);
+    tcase_add_test(tc, pump_gives_up_after_its_timeout);
+    tcase_add_test(tc, a_watch_is_level_triggered_and_silent_after_close);
+    tcase_add_test(tc, waiting_inside_a_callback_is_busy);
+    tcase_add_test(tc, the_descriptor_wakes_for_work_added_between_pumps);
+    tcase_add_test(tc, posts_from_threads_all_run_here);
+    tcase_add_test(tc, a_post_that_is_queued_at_destroy_still_runs);
+    tcase_add_test(tc, a_token_wakes_every_watch_once_also_from_a_signal);
+    tcase_add_test(tc, a_forked_child_is_refused);
+    tcase_add_test(tc, deferred_calls_do_not_starve_the_loop);
+    tcase_add_test(tc, threads_have_runtimes_of_their_own);
+    tcase_add_test(tc, bad_arguments_are_errors);
+    suite_add_tcase(suite, tc);
+    SRunner *runner = srunner_create(suite);
+    srunner_run_all(runner, CK_NORMAL);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed != 0;
+}
