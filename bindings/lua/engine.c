@@ -42,6 +42,17 @@ static size_t memory_left(const bl_state *state)
     return state->engine->limit_bytes - state->engine->used_bytes;
 }
 
+/* A safe engine's scripts load code only from below its script directories. */
+static int path_allowed(const bl_state *state, const char *path)
+{
+    if (strstr(path, "..") != NULL) return 0;
+    for (char **dir = state->engine->script_dirs; *dir != NULL; dir++) {
+        size_t len = strlen(*dir);
+        if (strncmp(path, *dir, len) == 0 && (path[len] == '/' || path[len] == '\0')) return 1;
+    }
+    return 0;
+}
+
 /* ---- entering Lua ---- */
 
 int bl_engine_protect(barchan_engine *engine, lua_CFunction fn, void *ud, barchan_error *err)
@@ -84,6 +95,7 @@ static int l_setup(lua_State *L)
     engine->state->engine = engine;
     engine->state->host = &engine->host;
     engine->state->memory_left = engine->limit_bytes > 0 ? memory_left : NULL;
+    if (setup->options->library == BARCHAN_LIBRARY_SAFE) engine->state->path_allowed = path_allowed;
     bl_open_library(L, setup->options->library, setup->options->script_dirs);
     set_arg(L, setup->options->argv);
     return 0;

@@ -5,6 +5,7 @@
 #include <string.h>
 #include "errors.h"
 #include "handle.h"
+#include "runtime/host_files.h"
 #include "runtime/reader.h"
 #include "value.h"
 
@@ -128,6 +129,13 @@ static int l_read_stdin(lua_State *L)
     return bl_wait(L, 1, &self->op, finish_input);
 }
 
+/* is_terminal(fd) */
+static int l_is_terminal(lua_State *L)
+{
+    lua_pushboolean(L, bc_is_terminal((int)luaL_checkinteger(L, 1)));
+    return 1;
+}
+
 /* ---- tools of the host ---- */
 
 /* tools() -> list of { name, description, parameters (JSON text) } */
@@ -227,6 +235,7 @@ void bl_open_host(lua_State *L)
     static const luaL_Reg functions[] = {{"emit", l_emit},
                                          {"print", bl_host_print},
                                          {"read_stdin", l_read_stdin},
+                                         {"is_terminal", l_is_terminal},
                                          {"tools", l_host_tools},
                                          {"call_tool", l_host_call_tool},
                                          {NULL, NULL}};

@@ -1,7 +1,7 @@
 /* core.model: create a model, start a completion, read its deltas, take its reply. */
 #include <stdlib.h>
 #include <string.h>
-#include <barchan/barchan.h>
+#include <barchan/model.h>
 #include "errors.h"
 #include "handle.h"
 #include "scheduler.h"

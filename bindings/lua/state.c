@@ -46,6 +46,8 @@ bl_state *bl_state_new(lua_State *L, barchan_runtime *rt)
         state->owns_runtime = 1;
     }
     bl_scheduler_open(L, state);
+    bl_push_core(L); /* registers every class: values cross before a script requires anything */
+    lua_pop(L, 1);
     return state;
 }
 

@@ -24,6 +24,8 @@ struct bl_state {
     struct barchan_engine *engine; /* NULL under stock Lua, like host */
     bl_host *host;                 /* what the engine's owner offers (host.h) */
     size_t (*memory_left)(const bl_state *state); /* NULL: no cap */
+    /* Whether scripts may load code from this path; NULL: from anywhere. */
+    int (*path_allowed)(const bl_state *state, const char *path);
 
     /* The scheduler's (scheduler.c). */
     bl_task *current;       /* the task that runs now */

@@ -59,11 +59,25 @@ bl_task *bl_task_spawn(lua_State *L, int nargs, bl_task_end_fn on_end, void *ud)
     return task;
 }
 
-void bl_task_cancel(bl_task *task)
+static int cancel_one(bl_task *task)
 {
-    if (task->ended || task->cancelled) return;
+    if (task->ended || task->cancelled) return 0;
     task->cancelled = 1;
     if (task != task->state->current) bl_task_make_ready(task);
+    return 1;
+}
+
+/* Newer tasks stand before older ones in the list, and parents are older than their children: so
+ * passes repeat until nothing changes, without recursion however deep the tree is. */
+void bl_task_cancel(bl_task *task)
+{
+    int changed = cancel_one(task);
+    while (changed) {
+        changed = 0;
+        for (bl_task *other = task->state->tasks; other != NULL; other = other->next) {
+            if (other->parent != NULL && other->parent->cancelled) changed |= cancel_one(other);
+        }
+    }
 }
 
 static void cancel_children(bl_task *parent)
