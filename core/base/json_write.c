@@ -58,14 +58,16 @@ int bc_json_write_real(bc_buf *out, double value)
 {
     if (isnan(value) || isinf(value)) return BARCHAN_EINVAL;
     char text[40];
+    int len = 0;
     for (int precision = 15; precision <= 17; precision++) {
-        snprintf(text, sizeof text, "%.*g", precision, value);
+        len = snprintf(text, sizeof text, "%.*g", precision, value);
         if (strtod(text, NULL) == value) break;
     }
     for (char *c = text; *c != '\0'; c++) {
         if (*c == ',') *c = '.'; /* the locale's decimal comma */
     }
     /* Keep it a real: 2 would read back as an integer. */
-    if (strpbrk(text, ".eE") == NULL) strcat(text, ".0");
-    return bc_buf_append_string(out, text);
+    int rc = bc_buf_append(out, text, (size_t)len);
+    if (rc == 0 && strpbrk(text, ".eE") == NULL) rc = bc_buf_append(out, ".0", 2);
+    return rc;
 }
