@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const names[] = {
@@ -43,6 +44,11 @@ const char *barchan_status_name(int code)
 {
     size_t index = code <= 0 ? (size_t)(-(long)code) : sizeof names;
     return index < sizeof names / sizeof *names ? names[index] : "unknown";
+}
+
+void barchan_free(void *pointer)
+{
+    free(pointer);
 }
 
 const char *barchan_version(void)

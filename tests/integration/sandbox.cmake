@@ -1,0 +1,17 @@
+# Each program runs as whoever runs the tests, and again as an ordinary user when that is root.
+add_library(sandbox_support STATIC sandbox_support.c)
+target_link_libraries(sandbox_support PUBLIC barchan_build PkgConfig::CHECK)
+target_include_directories(sandbox_support PUBLIC ${PROJECT_SOURCE_DIR}/core/include)
+
+function(barchan_sandbox_test name)
+  add_executable(sandbox_${name}_test sandbox_${name}_test.c)
+  target_link_libraries(sandbox_${name}_test PRIVATE
+    sandbox_support barchan_build barchan_core_objects PkgConfig::CHECK)
+  add_test(NAME sandbox/${name} COMMAND sandbox_${name}_test)
+  add_test(NAME sandbox/${name}_as_user
+    COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/as_user.sh $<TARGET_FILE:sandbox_${name}_test>)
+  set_tests_properties(sandbox/${name} sandbox/${name}_as_user PROPERTIES
+    SKIP_RETURN_CODE 77 TIMEOUT 300)
+endfunction()
+
+barchan_sandbox_test(exec)

@@ -78,6 +78,9 @@ BARCHAN_API const char *barchan_status_name(int code);
 /* The library's version, "0.1.0". Static. */
 BARCHAN_API const char *barchan_version(void);
 
+/* Frees memory that a function of the library handed over. NULL is ignored. */
+BARCHAN_API void barchan_free(void *pointer);
+
 #ifdef __cplusplus
 }
 #endif

@@ -308,9 +308,6 @@ BARCHAN_API void barchan_bytes_clear(barchan_bytes *bytes);
  * starts the launcher to learn what it can set up. */
 BARCHAN_API int barchan_doctor(barchan_runtime *rt, char **json, barchan_error *err);
 
-/* Frees memory that the library handed over. */
-BARCHAN_API void barchan_free(void *pointer);
-
 #ifdef __cplusplus
 }
 #endif

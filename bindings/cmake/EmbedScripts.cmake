@@ -1,0 +1,38 @@
+# barchan_embed_scripts(TARGET DIR FOLDER...): compiles every *.lua below DIR/FOLDER into the target
+# as the array bl_scripts (bindings/lua/loader.h). The bytes come in by .incbin, so a changed
+# script only needs its object assembled anew.
+function(barchan_embed_scripts target dir)
+  set(paths)
+  foreach(folder ${ARGN})
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${dir} ${dir}/${folder}/*.lua)
+    list(APPEND paths ${found})
+  endforeach()
+  list(SORT paths)
+  set(blobs "")
+  set(rows "")
+  set(files)
+  set(n 0)
+  foreach(path ${paths})
+    string(APPEND blobs "BLOB(bl_script_${n}, \"${dir}/${path}\")\n")
+    string(APPEND rows "    {\"${path}\", bl_script_${n}, bl_script_${n}_end},\n")
+    list(APPEND files ${dir}/${path})
+    math(EXPR n "${n} + 1")
+  endforeach()
+  set(out ${CMAKE_CURRENT_BINARY_DIR}/embedded_scripts.c)
+  file(CONFIGURE OUTPUT ${out} @ONLY CONTENT [[/* Made by EmbedScripts.cmake. */
+#include "loader.h"
+
+#define BLOB(name, file) \
+    extern const char name[], name##_end[]; \
+    __asm__(".section .rodata\n.hidden " #name "\n.hidden " #name "_end\n" \
+            ".global " #name "\n.global " #name "_end\n" \
+            #name ":\n.incbin \"" file "\"\n" #name "_end:\n.byte 0\n.previous\n");
+
+@blobs@
+const bl_script bl_scripts[] = {
+@rows@    {NULL, NULL, NULL},
+};
+]])
+  set_source_files_properties(${out} PROPERTIES OBJECT_DEPENDS "${files}")
+  target_sources(${target} PRIVATE ${out})
+endfunction()

@@ -1,0 +1,113 @@
+/*
+ * The engine: one Lua state, owned and limited by the library, in which agent scripts run.
+ *
+ * Concepts
+ *  - An engine lives on a runtime and belongs to its thread. Several engines may share one.
+ *  - A script file returns a table of functions. `barchan_engine_load_file` runs the file and
+ *    keeps the table; `barchan_engine_call` and `_start` call one of its functions with a JSON
+ *    value and give its first result back as JSON.
+ *  - Each call runs as a task: where it waits (a model's answer, a command), other tasks go on.
+ *    A blocking call pumps the runtime; a started one is driven by whoever pumps it.
+ *  - Tools that the host registers are seen by scripts as `barchan.host.tools`, ready to be
+ *    given to a toolset. They answer at once, or later.
+ *  - Events of agent runs (JSON objects with type, seq, time, run_id, ...) go to `on_event`.
+ *
+ * Memory: `memory_limit_bytes` caps what the Lua state allocates. A script that passes it gets
+ * "not enough memory" as an error; the host is not touched.
+ *
+ * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call
+ * anything but blocking functions and barchan_engine_destroy.
+ */
+#ifndef BARCHAN_ENGINE_H
+#define BARCHAN_ENGINE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <barchan/barchan.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct barchan_engine barchan_engine;
+
+typedef enum barchan_library {
+    BARCHAN_LIBRARY_SAFE = 0, /* no files, no environment, no bytecode: for scripts of others */
+    BARCHAN_LIBRARY_FULL = 1  /* the Lua library but for bytecode and C modules: operators' own */
+} barchan_library;
+
+/* One JSON object, without a newline, borrowed for the call. */
+typedef void (*barchan_event_fn)(const char *event, size_t len, void *ud);
+/* What a script printed, a line with its newline; borrowed for the call. */
+typedef void (*barchan_print_fn)(const char *text, size_t len, void *ud);
+
+typedef struct barchan_engine_options {
+    size_t struct_size;
+    const char *const *script_dirs; /* where `require` and load_file look, NULL-terminated */
+    barchan_library library;
+    size_t memory_limit_bytes; /* 0: 64 MiB with the safe library, none with the full one */
+    barchan_event_fn on_event;
+    barchan_print_fn on_print; /* NULL: to the runtime's log, level info */
+    void *ud;                  /* of the callbacks above */
+    const char *const *argv;   /* what scripts see as `arg`, NULL-terminated; may be NULL */
+} barchan_engine_options;
+
+BARCHAN_API int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
+                                      const barchan_engine_options *options, barchan_error *err);
+/* Cancels its calls (their callbacks run, with BARCHAN_ECANCELLED), runs what scripts left to be
+ * closed, frees it. NULL is ignored. */
+BARCHAN_API void barchan_engine_destroy(barchan_engine *engine);
+
+/* Runs a script file as a task, waiting, and keeps the table of functions that it returns
+ * (replacing the one before). `name` is looked up in script_dirs unless it is absolute or starts
+ * with "./" or "../". A script that returns nothing is fine; it has no functions to call. */
+BARCHAN_API int barchan_engine_load_file(barchan_engine *engine, const char *name,
+                                         barchan_error *err);
+/* The same for text; `name` is for messages. Bytecode is refused. */
+BARCHAN_API int barchan_engine_load_string(barchan_engine *engine, const char *name,
+                                           const char *text, size_t len, barchan_error *err);
+
+/* Calls a function of the loaded table, or of an embedded module as "module:function". `args` is
+ * JSON text (NULL: no argument). `*result` is JSON text, freed with barchan_free; may be NULL.
+ * A script's error is BARCHAN_ESCRIPT with message and traceback, or the code of the error object
+ * that it threw. */
+BARCHAN_API int barchan_engine_call(barchan_engine *engine, const char *function,
+                                    const char *args, barchan_cancel *cancel, char **result,
+                                    barchan_error *err);
+
+/* Called once. `result` is borrowed; NULL when err is set. */
+typedef void (*barchan_call_fn)(const char *result, const barchan_error *err, void *ud);
+/* The same without waiting: `done` is called exactly once when this returned 0, later. */
+BARCHAN_API int barchan_engine_start(barchan_engine *engine, const char *function,
+                                     const char *args, barchan_cancel *cancel,
+                                     barchan_call_fn done, void *ud, barchan_error *err);
+
+/* ---- host tools ---- */
+
+/* Answers a call: at once or later, exactly once, by barchan_engine_answer with this call id.
+ * `args` is JSON text that passed the tool's parameter schema; borrowed for the call. Returning
+ * negative answers the call with an error. */
+typedef int (*barchan_tool_fn)(barchan_engine *engine, uint64_t call_id, const char *args,
+                               size_t len, void *ud);
+
+typedef struct barchan_tool {
+    size_t struct_size;
+    const char *name; /* letters, digits, _ and -, at most 64 */
+    const char *description;
+    const char *parameters_json; /* a JSON Schema whose type is object; NULL: no parameters */
+    barchan_tool_fn call;
+    void *ud;
+} barchan_tool;
+
+/* Everything in `tool` is copied. A name that exists is replaced. */
+BARCHAN_API int barchan_engine_add_tool(barchan_engine *engine, const barchan_tool *tool,
+                                        barchan_error *err);
+/* On the runtime's thread; from another one, post. An id that is unknown, or whose caller was
+ * cancelled, is BARCHAN_ENOTFOUND. */
+BARCHAN_API int barchan_engine_answer(barchan_engine *engine, uint64_t call_id, const char *text,
+                                      size_t len, int is_error, barchan_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,39 @@
+#include "call.h"
+
+#include <lauxlib.h>
+#include <string.h>
+
+void bl_add_traceback(lua_State *L, lua_State *co)
+{
+    if (lua_type(L, -1) == LUA_TSTRING) {
+        if (strcmp(lua_tostring(L, -1), "not enough memory") == 0) return; /* Lua's own; see errors.c */
+        luaL_traceback(L, co, lua_tostring(L, -1), co == L ? 1 : 0);
+        lua_remove(L, -2);
+        return;
+    }
+    if (!lua_istable(L, -1)) return;
+    lua_pushliteral(L, "traceback");
+    if (lua_rawget(L, -2) == LUA_TNIL && lua_getmetatable(L, -2)) {
+        lua_pop(L, 1);
+        lua_pushliteral(L, "traceback");
+        luaL_traceback(L, co, NULL, co == L ? 1 : 0);
+        lua_rawset(L, -4);
+    }
+    lua_pop(L, 1);
+}
+
+static int handler(lua_State *L)
+{
+    bl_add_traceback(L, L);
+    return 1;
+}
+
+int bl_call(lua_State *L, int nargs, int nresults)
+{
+    int base = lua_gettop(L) - nargs;
+    lua_pushcfunction(L, handler);
+    lua_insert(L, base);
+    int status = lua_pcall(L, nargs, nresults, base);
+    lua_remove(L, base);
+    return status;
+}

@@ -1,0 +1,13 @@
+/* The one way from C into Lua: protected, with a traceback. */
+#ifndef BL_CALL_H
+#define BL_CALL_H
+
+#include <lua.h>
+
+/* lua_pcall of the function and its arguments at the top. On failure the message (an error object
+ * keeps its kind and gets a `traceback` field) is at the top and the result is not LUA_OK. */
+int bl_call(lua_State *L, int nargs, int nresults);
+/* Adds a traceback of the (dead) coroutine `co` to the error value at the top of L. */
+void bl_add_traceback(lua_State *L, lua_State *co);
+
+#endif

@@ -1,0 +1,113 @@
+/*
+ * coroutine.resume and coroutine.wrap that pass waits on: a wait inside a coroutine that the
+ * script made yields the sentinel to its resumer, which yields it further until it reaches the
+ * task, and resumes the coroutine when the task is resumed. To the script the wait is invisible.
+ */
+#include "scheduler.h"
+
+#include <lauxlib.h>
+#include <lualib.h>
+
+static int step(lua_State *L, lua_State *co, int nargs, int wrapped);
+
+static lua_State *coroutine_of(lua_State *L, int wrapped)
+{
+    return lua_tothread(L, wrapped ? lua_upvalueindex(1) : 1);
+}
+
+static int step_continued(lua_State *L, int status, lua_KContext wrapped)
+{
+    (void)status;
+    return step(L, coroutine_of(L, (int)wrapped), 0, (int)wrapped);
+}
+
+static int fail(lua_State *L, lua_State *co, int status, int wrapped)
+{
+    if (!wrapped) {
+        lua_pushboolean(L, 0);
+        lua_xmove(co, L, 1);
+        return 2;
+    }
+    if (status != LUA_YIELD && status != LUA_OK && lua_status(co) > LUA_YIELD) {
+        lua_resetthread(co); /* close its variables; leaves the error object */
+    }
+    lua_xmove(co, L, 1);
+    if (lua_type(L, -1) == LUA_TSTRING) { /* say where it was called, as Lua does */
+        luaL_where(L, 1);
+        lua_insert(L, -2);
+        lua_concat(L, 2);
+    }
+    return lua_error(L);
+}
+
+static int finish(lua_State *L, lua_State *co, int nresults, int wrapped)
+{
+    if (!lua_checkstack(L, nresults + 1)) {
+        lua_pop(co, nresults);
+        return luaL_error(L, "too many results to resume");
+    }
+    if (!wrapped) lua_pushboolean(L, 1);
+    lua_xmove(co, L, nresults);
+    return nresults + (wrapped ? 0 : 1);
+}
+
+static int step(lua_State *L, lua_State *co, int nargs, int wrapped)
+{
+    for (;;) {
+        int nresults = 0;
+        int status = lua_resume(co, L, nargs, &nresults);
+        if (status != LUA_OK && status != LUA_YIELD) return fail(L, co, status, wrapped);
+        int is_wait = status == LUA_YIELD && nresults > 0 &&
+                      lua_touserdata(co, -nresults) == bl_sentinel();
+        if (!is_wait) return finish(L, co, nresults, wrapped);
+        lua_pop(co, nresults);
+        if (lua_isyieldable(L)) {
+            lua_pushlightuserdata(L, bl_sentinel());
+            return lua_yieldk(L, 1, wrapped, step_continued);
+        }
+        bl_interrupt_wait(bl_state_of(L));
+        nargs = 0;
+    }
+}
+
+static int start(lua_State *L, lua_State *co, int first_argument, int wrapped)
+{
+    int nargs = lua_gettop(L) - first_argument + 1;
+    if (!lua_checkstack(co, nargs)) return luaL_error(L, "too many arguments to resume");
+    if (lua_status(co) == LUA_OK && lua_gettop(co) == 0) {
+        lua_pushliteral(co, "cannot resume dead coroutine");
+        return fail(L, co, LUA_OK, wrapped);
+    }
+    lua_xmove(L, co, nargs);
+    return step(L, co, nargs, wrapped);
+}
+
+static int l_resume(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTHREAD);
+    return start(L, lua_tothread(L, 1), 2, 0);
+}
+
+static int l_wrapped(lua_State *L)
+{
+    return start(L, coroutine_of(L, 1), 1, 1);
+}
+
+static int l_wrap(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    lua_State *co = lua_newthread(L);
+    lua_pushvalue(L, 1);
+    lua_xmove(L, co, 1);
+    lua_pushcclosure(L, l_wrapped, 1);
+    return 1;
+}
+
+void bl_push_coroutine_library(lua_State *L)
+{
+    luaopen_coroutine(L);
+    lua_pushcfunction(L, l_resume);
+    lua_setfield(L, -2, "resume");
+    lua_pushcfunction(L, l_wrap);
+    lua_setfield(L, -2, "wrap");
+}

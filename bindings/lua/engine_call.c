@@ -1,0 +1,332 @@
+/* Running scripts and calling their functions: each call is a task. */
+#include "engine_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include "base/error.h"
+#include "call.h"
+#include "errors.h"
+#include "loader.h"
+#include "value.h"
+
+struct engine_call {
+    engine_call *next, *prev;
+    barchan_engine *engine;
+    const char *function, *args; /* borrowed; used while starting only */
+    const char *text;            /* load: the script; or: */
+    size_t text_len;
+    int is_load;
+    bl_task *task;
+    bc_cancel_watch *cancel;
+    barchan_call_fn done;
+    void *ud;
+    char *result;
+    barchan_error err;
+    int ended, failed;
+};
+
+static void link_call(engine_call *call)
+{
+    call->next = call->engine->calls;
+    if (call->next != NULL) call->next->prev = call;
+    call->engine->calls = call;
+}
+
+static void unlink_call(engine_call *call)
+{
+    if (call->prev != NULL) call->prev->next = call->next;
+    else call->engine->calls = call->next;
+    if (call->next != NULL) call->next->prev = call->prev;
+}
+
+/* ---- the end of a call ---- */
+
+/* Reports once. A started call is freed, a blocking one is read by whoever waits. */
+static void finish(engine_call *call)
+{
+    bc_cancel_watch_close(call->cancel);
+    call->cancel = NULL;
+    call->task = NULL;
+    call->ended = 1;
+    unlink_call(call);
+    if (call->done == NULL) return;
+    call->done(call->failed ? NULL : call->result, call->failed ? &call->err : NULL, call->ud);
+    free(call->result);
+    free(call);
+}
+
+/* Protected: the results (or what was thrown) are on the coroutine's stack. */
+static int l_collect(lua_State *L)
+{
+    engine_call *call = lua_touserdata(L, 1);
+    lua_State *co = lua_touserdata(L, 2);
+    int nresults = (int)lua_tointeger(L, 3);
+    if (call->failed) {
+        lua_xmove(co, L, 1);
+        bl_add_traceback(L, co);
+        bl_error_from(L, -1, &call->err);
+        return 0;
+    }
+    if (nresults > 0) {
+        lua_pushvalue(co, -nresults);
+        lua_xmove(co, L, 1);
+    } else {
+        lua_pushnil(L);
+    }
+    if (call->is_load) {
+        luaL_unref(L, LUA_REGISTRYINDEX, call->engine->functions_ref);
+        call->engine->functions_ref = lua_istable(L, -1) ? luaL_ref(L, LUA_REGISTRYINDEX)
+                                                         : LUA_NOREF;
+        return 0;
+    }
+    /* nil, err is how scripts say that the world failed. */
+    if (lua_isnil(L, -1) && nresults > 1) {
+        lua_pushvalue(co, -nresults + 1);
+        lua_xmove(co, L, 1);
+        if (lua_istable(L, -1) || lua_isstring(L, -1)) {
+            call->failed = 1;
+            bl_error_from(L, -1, &call->err);
+            return 0;
+        }
+        lua_pop(L, 1);
+    }
+    bl_encode_json(L, -1);
+    call->result = strdup(lua_tostring(L, -1)); /* JSON text has no NUL */
+    if (call->result == NULL) luaL_error(L, "not enough memory");
+    return 0;
+}
+
+static void on_task_end(bl_task *task, lua_State *co, int status, int nresults, void *ud)
+{
+    engine_call *call = ud;
+    lua_State *L = call->engine->L;
+    (void)task;
+    call->failed = status != LUA_OK;
+    if (status == LUA_YIELD) {
+        bc_error_set(&call->err, BARCHAN_ECANCELLED, "the call was cancelled");
+    } else if (!lua_checkstack(L, 8)) {
+        call->failed = 1;
+        bc_error_nomem(&call->err);
+    } else {
+        lua_pushcfunction(L, l_collect);
+        lua_pushlightuserdata(L, call);
+        lua_pushlightuserdata(L, co);
+        lua_pushinteger(L, nresults);
+        if (lua_pcall(L, 3, 0, 0) != LUA_OK) {
+            call->failed = 1;
+            bl_error_from(L, -1, &call->err);
+            lua_pop(L, 1);
+        }
+    }
+    finish(call);
+}
+
+static void on_cancelled(void *ud)
+{
+    engine_call *call = ud;
+    if (call->task != NULL) bl_task_cancel(call->task);
+}
+
+void bl_engine_end_calls(barchan_engine *engine)
+{
+    while (engine->calls != NULL) {
+        engine_call *call = engine->calls;
+        call->failed = 1;
+        bc_error_set(&call->err, BARCHAN_ECANCELLED, "the engine was destroyed");
+        finish(call);
+    }
+}
+
+/* ---- the start of a call ---- */
+
+/* Pushes the function that `name` means: of the loaded table, or "module:function". */
+static void push_function(lua_State *L, barchan_engine *engine, const char *name)
+{
+    const char *colon = strchr(name, ':');
+    if (colon != NULL) {
+        lua_getglobal(L, "require");
+        lua_pushlstring(L, name, (size_t)(colon - name));
+        lua_call(L, 1, 1);
+    } else if (engine->functions_ref == LUA_NOREF) {
+        luaL_error(L, "no script that returns a table of functions is loaded");
+    } else {
+        lua_rawgeti(L, LUA_REGISTRYINDEX, engine->functions_ref);
+    }
+    const char *field = colon != NULL ? colon + 1 : name;
+    if (!lua_istable(L, -1) || lua_getfield(L, -1, field) != LUA_TFUNCTION) {
+        bl_throw(L, BARCHAN_ENOTFOUND,
+                 lua_pushfstring(L, "the script has no function '%s'", field));
+    }
+    lua_remove(L, -2);
+}
+
+static int l_start(lua_State *L)
+{
+    engine_call *call = lua_touserdata(L, 1);
+    barchan_error err;
+    int nargs = 0;
+    if (call->text != NULL) {
+        if (luaL_loadbufferx(L, call->text, call->text_len, call->function, "t") != LUA_OK) {
+            return lua_error(L);
+        }
+    } else if (call->is_load) {
+        if (bl_load_file(L, call->function) != LUA_OK) return lua_error(L);
+    } else {
+        push_function(L, call->engine, call->function);
+    }
+    if (call->args != NULL) {
+        if (bl_push_json(L, call->args, strlen(call->args), &err) < 0) {
+            bl_throw(L, BARCHAN_EINVAL, lua_pushfstring(L, "the arguments: %s", err.message));
+        }
+        nargs = 1;
+    }
+    call->task = bl_task_spawn(L, nargs, on_task_end, call);
+    return 0;
+}
+
+/* Starts the call; on failure it is freed. */
+static int start(engine_call *call, barchan_cancel *cancel, barchan_error *err)
+{
+    barchan_engine *engine = call->engine;
+    int rc = bc_cancel_watch_open(&call->cancel, engine->rt, cancel, on_cancelled, call, err);
+    link_call(call);
+    if (rc == 0) rc = bl_engine_protect(engine, l_start, call, err);
+    if (rc == 0) return 0;
+    unlink_call(call);
+    bc_cancel_watch_close(call->cancel);
+    free(call);
+    return rc;
+}
+
+static engine_call *new_call(barchan_engine *engine, const char *function, barchan_error *err)
+{
+    if (function == NULL) {
+        bc_error_set(err, BARCHAN_EINVAL, "the function's (or script's) name is NULL");
+        return NULL;
+    }
+    engine_call *call = calloc(1, sizeof *call);
+    if (call == NULL) {
+        bc_error_nomem(err);
+        return NULL;
+    }
+    call->engine = engine;
+    call->function = function;
+    return call;
+}
+
+/* Waits for a call that was started without `done`, and frees it. */
+static int wait_for(engine_call *call, char **result, barchan_error *err)
+{
+    int rc = bc_runtime_wait(call->engine->rt, &call->ended, err);
+    if (rc < 0) { /* inside a callback: give the call up */
+        if (call->task != NULL) bl_task_cancel(call->task);
+        call->done = NULL;
+        return rc;
+    }
+    if (call->failed) {
+        if (err != NULL) *err = call->err;
+        rc = call->err.code;
+    } else if (result != NULL) {
+        *result = call->result;
+        call->result = NULL;
+    }
+    free(call->result);
+    free(call);
+    return rc;
+}
+
+int barchan_engine_start(barchan_engine *engine, const char *function, const char *args,
+                         barchan_cancel *cancel, barchan_call_fn done, void *ud,
+                         barchan_error *err)
+{
+    int rc = bl_engine_check(engine, err);
+    if (rc < 0) return rc;
+    if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
+    engine_call *call = new_call(engine, function, err);
+    if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    call->args = args;
+    call->done = done;
+    call->ud = ud;
+    return start(call, cancel, err);
+}
+
+int barchan_engine_call(barchan_engine *engine, const char *function, const char *args,
+                        barchan_cancel *cancel, char **result, barchan_error *err)
+{
+    int rc = bl_engine_check(engine, err);
+    if (rc < 0) return rc;
+    if (result != NULL) *result = NULL;
+    engine_call *call = new_call(engine, function, err);
+    if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    call->args = args;
+    rc = start(call, cancel, err);
+    return rc < 0 ? rc : wait_for(call, result, err);
+}
+
+/* ---- loading ---- */
+
+static int load(barchan_engine *engine, const char *name, const char *text, size_t len,
+                barchan_error *err)
+{
+    engine_call *call = new_call(engine, name, err);
+    if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    call->is_load = 1;
+    call->text = text;
+    call->text_len = len;
+    int rc = start(call, NULL, err);
+    return rc < 0 ? rc : wait_for(call, NULL, err);
+}
+
+int barchan_engine_load_string(barchan_engine *engine, const char *name, const char *text,
+                               size_t len, barchan_error *err)
+{
+    int rc = bl_engine_check(engine, err);
+    if (rc < 0) return rc;
+    if (text == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the script's text is NULL");
+    return load(engine, name, text, len, err);
+}
+
+/* A name that stands for itself, not for a file in script_dirs. */
+static int is_path(const char *name)
+{
+    return name[0] == '/' || strncmp(name, "./", 2) == 0 || strncmp(name, "../", 3) == 0;
+}
+
+struct lookup {
+    const char *name;
+    char **dirs;
+    char *found;
+};
+
+/* Tries each directory by compiling the file: what can be loaded is found. */
+static int l_look_up(lua_State *L)
+{
+    struct lookup *lookup = lua_touserdata(L, 1);
+    for (char **dir = lookup->dirs; dir != NULL && *dir != NULL; dir++) {
+        const char *filename = lua_pushfstring(L, "%s/%s", *dir, lookup->name);
+        if (bl_load_file(L, filename) == LUA_ERRFILE) {
+            lua_settop(L, 1);
+            continue;
+        }
+        lookup->found = strdup(filename);
+        return 0;
+    }
+    return bl_throw(L, BARCHAN_ENOTFOUND,
+                    lua_pushfstring(L, "the script '%s' is in none of the script directories",
+                                    lookup->name));
+}
+
+int barchan_engine_load_file(barchan_engine *engine, const char *name, barchan_error *err)
+{
+    int rc = bl_engine_check(engine, err);
+    if (rc < 0) return rc;
+    if (name == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the script's name is NULL");
+    if (is_path(name)) return load(engine, name, NULL, 0, err);
+    struct lookup lookup = {name, engine->script_dirs, NULL};
+    rc = bl_engine_protect(engine, l_look_up, &lookup, err);
+    if (rc < 0) return rc;
+    if (lookup.found == NULL) return bc_error_nomem(err);
+    rc = load(engine, lookup.found, NULL, 0, err);
+    free(lookup.found);
+    return rc;
+}

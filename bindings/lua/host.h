@@ -1,0 +1,38 @@
+/* What an engine gives its scripts: output, events, arguments, the host's tools. Kept by the engine,
+ * used by lib_host.c. */
+#ifndef BL_HOST_H
+#define BL_HOST_H
+
+#include <barchan/engine.h>
+#include "scheduler.h"
+
+typedef struct bl_host_tool {
+    struct bl_host_tool *next;
+    char *name, *description, *parameters;
+    barchan_tool_fn call;
+    void *ud;
+} bl_host_tool;
+
+/* One call of a host tool that has not been answered: an operation of the script's. */
+typedef struct bl_host_call {
+    bl_op op; /* first */
+    struct bl_host_call *next;
+    uint64_t id;
+    char *text;
+    size_t len;
+    int is_error;
+} bl_host_call;
+
+struct bl_host {
+    barchan_event_fn on_event;
+    barchan_print_fn on_print;
+    void *ud;
+    bl_host_tool *tools;
+    bl_host_call *calls;
+    uint64_t last_id;
+};
+
+/* print of an engine: to on_print, or to the runtime's log. */
+int bl_host_print(lua_State *L);
+
+#endif

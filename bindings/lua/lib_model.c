@@ -1,0 +1,266 @@
+/* core.model: create a model, start a completion, read its deltas, take its reply. */
+#include <stdlib.h>
+#include <string.h>
+#include <barchan/model.h>
+#include "errors.h"
+#include "handle.h"
+#include "scheduler.h"
+#include "value.h"
+
+#define MODEL_META "barchan.core.model"
+#define COMPLETION_META "barchan.core.completion"
+
+typedef struct delta {
+    struct delta *next;
+    barchan_delta_kind kind;
+    size_t len;
+    char data[];
+} delta;
+
+struct completion {
+    bl_op op; /* first */
+    bl_link *link;
+    barchan_completion *core; /* NULL when ended */
+    delta *first, *last;
+    char *reply;
+    size_t reply_len;
+    barchan_error err;
+    int ended, failed;
+};
+
+static barchan_model *check_model(lua_State *L, int index)
+{
+    barchan_model **self = luaL_checkudata(L, index, MODEL_META);
+    if (*self == NULL) luaL_error(L, "the model is closed");
+    return *self;
+}
+
+static int l_model_create(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    barchan_model_options options = {.struct_size = sizeof options};
+    options.provider = bl_opt_string(L, 1, "provider", NULL);
+    options.name = bl_opt_string(L, 1, "name", NULL);
+    options.api_key = bl_opt_string(L, 1, "api_key", NULL);
+    options.base_url = bl_opt_string(L, 1, "base_url", NULL);
+    options.allow_plain_http = bl_opt_flag(L, 1, "allow_plain_http");
+    options.max_tokens = bl_opt_integer(L, 1, "max_tokens", 0);
+    options.replay_path = bl_opt_string(L, 1, "replay", NULL);
+    options.connect_timeout_ms = (int)bl_opt_ms(L, 1, "connect_timeout", 0);
+    options.idle_timeout_ms = (int)bl_opt_ms(L, 1, "idle_timeout", 0);
+    options.timeout_ms = bl_opt_ms(L, 1, "timeout", 0);
+    options.headers = bl_opt_strings(L, 1, "headers", 0);
+    barchan_model **self = lua_newuserdatauv(L, sizeof *self, 0);
+    *self = NULL;
+    luaL_setmetatable(L, MODEL_META);
+    barchan_error err;
+    if (barchan_model_create(self, bl_state_of(L)->rt, &options, &err) < 0) {
+        return bl_fail(L, &err);
+    }
+    return 1;
+}
+
+static int l_model_close(lua_State *L)
+{
+    barchan_model **self = luaL_checkudata(L, 1, MODEL_META);
+    barchan_model *model = *self;
+    *self = NULL;
+    barchan_model_destroy(model);
+    return 0;
+}
+
+/* ---- callbacks of the core ---- */
+
+static void on_delta(barchan_delta_kind kind, const char *data, size_t len, void *ud)
+{
+    struct completion *self = ((bl_link *)ud)->owner;
+    if (self == NULL) return;
+    delta *item = malloc(sizeof *item + len);
+    if (item == NULL) return; /* the reply still has the text */
+    *item = (delta){.kind = kind, .len = len};
+    memcpy(item->data, data, len);
+    if (self->last != NULL) self->last->next = item;
+    else self->first = item;
+    self->last = item;
+    bl_op_ready(&self->op);
+}
+
+static void on_complete(const char *reply, size_t len, const barchan_error *err, void *ud)
+{
+    bl_link *link = ud;
+    struct completion *self = link->owner;
+    free(link);
+    if (self == NULL) return;
+    self->link = NULL;
+    self->core = NULL;
+    self->ended = 1;
+    if (err == NULL) {
+        self->reply = malloc(len + 1);
+        if (self->reply != NULL) {
+            memcpy(self->reply, reply, len);
+            self->reply[len] = '\0';
+            self->reply_len = len;
+        } else {
+            self->failed = 1;
+            bc_error_nomem(&self->err);
+        }
+    } else {
+        self->failed = 1;
+        self->err = *err;
+    }
+    bl_op_ready(&self->op);
+    bl_op_unref(&self->op);
+}
+
+static void cancel_completion(bl_op *op)
+{
+    struct completion *self = (struct completion *)op;
+    if (self->core != NULL) barchan_completion_cancel(self->core);
+}
+
+/* model:start(request, want_deltas) -> completion | nil, err */
+static int l_model_start(lua_State *L)
+{
+    barchan_model *model = check_model(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    int want_deltas = lua_toboolean(L, 3);
+    lua_settop(L, 2);
+    bl_encode_json(L, 2);
+    size_t len;
+    const char *request = lua_tolstring(L, 3, &len);
+    struct completion *self = lua_newuserdatauv(L, sizeof *self, 1);
+    memset(self, 0, sizeof *self);
+    luaL_setmetatable(L, COMPLETION_META);
+    lua_pushvalue(L, 1);
+    lua_setiuservalue(L, 4, 1); /* the completion keeps the model's handle */
+    bl_op_init(L, 4, &self->op, cancel_completion);
+    self->link = bl_link_new(L, self);
+    barchan_complete_options options = {.struct_size = sizeof options,
+                                        .on_delta = want_deltas ? on_delta : NULL,
+                                        .ud = self->link};
+    barchan_error err;
+    if (barchan_model_complete_start(&self->core, model, request, len, &options, on_complete,
+                                     self->link, &err) < 0) {
+        free(self->link);
+        self->link = NULL;
+        bl_op_unref(&self->op);
+        return bl_fail(L, &err);
+    }
+    return 1;
+}
+
+/* ---- the completion handle ---- */
+
+static struct completion *check_completion(lua_State *L, int index)
+{
+    return luaL_checkudata(L, index, COMPLETION_META);
+}
+
+static const char *kind_name(barchan_delta_kind kind)
+{
+    switch (kind) {
+    case BARCHAN_DELTA_TEXT: return "text";
+    case BARCHAN_DELTA_REASONING: return "reasoning";
+    case BARCHAN_DELTA_TOOL_CALL: return "tool_call";
+    default: return "restart";
+    }
+}
+
+static int finish_next(lua_State *L, bl_op *op)
+{
+    struct completion *self = (struct completion *)op;
+    delta *item = self->first;
+    if (item == NULL) {
+        lua_pushnil(L);
+        return 1;
+    }
+    lua_pushstring(L, kind_name(item->kind));
+    lua_pushlstring(L, item->data, item->len);
+    self->first = item->next;
+    if (self->first == NULL) self->last = NULL;
+    free(item);
+    op->ready = self->first != NULL || self->ended;
+    return 2;
+}
+
+/* completion:next() -> kind, data; nil when the reply is there or the completion failed */
+static int l_completion_next(lua_State *L)
+{
+    struct completion *self = check_completion(L, 1);
+    lua_settop(L, 1);
+    self->op.ready = self->first != NULL || self->ended;
+    return bl_wait(L, 1, &self->op, finish_next);
+}
+
+/* completion:result() -> reply | nil, err; after next has given nil */
+static int l_completion_result(lua_State *L)
+{
+    struct completion *self = check_completion(L, 1);
+    if (!self->ended) return luaL_error(L, "the completion has not ended");
+    if (self->failed) return bl_fail(L, &self->err);
+    barchan_error err;
+    if (bl_push_json(L, self->reply, self->reply_len, &err) < 0) return bl_fail(L, &err);
+    return 1;
+}
+
+static int l_completion_cancel(lua_State *L)
+{
+    cancel_completion(&check_completion(L, 1)->op);
+    return 0;
+}
+
+static int l_completion_gc(lua_State *L)
+{
+    struct completion *self = check_completion(L, 1);
+    if (self->link != NULL) self->link->owner = NULL; /* the core still calls back once */
+    self->link = NULL;
+    if (self->core != NULL) barchan_completion_cancel(self->core);
+    self->core = NULL;
+    while (self->first != NULL) {
+        delta *next = self->first->next;
+        free(self->first);
+        self->first = next;
+    }
+    self->last = NULL;
+    free(self->reply);
+    self->reply = NULL;
+    if (!self->ended) {
+        self->ended = self->failed = 1;
+        bc_error_set(&self->err, BARCHAN_ECLOSED, "the completion is closed");
+    }
+    return 0;
+}
+
+/* render_tools(format, tools) -> value | nil, err */
+static int l_render_tools(lua_State *L)
+{
+    const char *format = luaL_checkstring(L, 1);
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_settop(L, 2);
+    bl_encode_json(L, 2);
+    size_t len;
+    const char *tools = lua_tolstring(L, 3, &len);
+    char *json = NULL;
+    barchan_error err;
+    if (barchan_tools_render(format, tools, len, &json, &err) < 0) return bl_fail(L, &err);
+    lua_pushstring(L, json);
+    barchan_free(json);
+    return 1;
+}
+
+void bl_open_model(lua_State *L)
+{
+    static const luaL_Reg functions[] = {
+        {"create", l_model_create}, {"render_tools", l_render_tools}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"start", l_model_start}, {"close", l_model_close}, {NULL, NULL}};
+    static const luaL_Reg completion_methods[] = {{"next", l_completion_next},
+                                                  {"result", l_completion_result},
+                                                  {"cancel", l_completion_cancel},
+                                                  {NULL, NULL}};
+    bl_new_class(L, MODEL_META, methods, l_model_close, NULL);
+    bl_new_class(L, COMPLETION_META, completion_methods, l_completion_gc, NULL);
+    luaL_newlib(L, functions);
+    lua_setfield(L, -2, "model");
+}

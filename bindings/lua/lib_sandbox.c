@@ -1,0 +1,206 @@
+/* core.sandbox: create, list, and the sandbox handle. Execs are in lib_exec.c, files in
+ * lib_files.c. */
+#include "lib_sandbox.h"
+
+#include <string.h>
+#include "errors.h"
+#include "handle.h"
+#include "value.h"
+
+#define SANDBOX_META "barchan.core.sandbox"
+
+/* The creation is the handle's own operation; after it the handle just owns the sandbox. */
+struct bl_sandbox {
+    bl_op op; /* first */
+    bl_link *link;
+    barchan_sandbox *sbx; /* NULL once destroyed */
+    int failed;
+    barchan_error err;
+};
+
+barchan_sandbox *bl_check_sandbox(lua_State *L, int index)
+{
+    struct bl_sandbox *self = luaL_checkudata(L, index, SANDBOX_META);
+    if (self->sbx == NULL) luaL_error(L, "the sandbox is closed");
+    return self->sbx;
+}
+
+static void on_created(barchan_sandbox *sbx, const barchan_error *err, void *ud)
+{
+    bl_link *link = ud;
+    struct bl_sandbox *self = link->owner;
+    (void)sbx;
+    free(link);
+    if (self == NULL) return;
+    self->link = NULL;
+    if (err != NULL) {
+        self->failed = 1;
+        self->err = *err;
+    }
+    bl_op_ready(&self->op);
+}
+
+static void destroy(struct bl_sandbox *self)
+{
+    barchan_sandbox *sbx = self->sbx;
+    self->sbx = NULL;
+    if (self->link != NULL) self->link->owner = NULL;
+    self->link = NULL;
+    barchan_sandbox_destroy(sbx);
+}
+
+static void cancel_create(bl_op *op)
+{
+    destroy((struct bl_sandbox *)op);
+    bl_op_unref(op);
+}
+
+static int finish_create(lua_State *L, bl_op *op)
+{
+    struct bl_sandbox *self = (struct bl_sandbox *)op;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, op->self_ref);
+    bl_op_unref(op);
+    if (!self->failed) return 1;
+    destroy(self);
+    return bl_fail(L, &self->err);
+}
+
+static int l_sandbox_create(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    barchan_profile profile = {.struct_size = sizeof profile};
+    profile.template_name = bl_opt_string(L, 1, "template", NULL);
+    profile.lease_ms = bl_opt_ms(L, 1, "lease", 0);
+    profile.storage_bytes = (uint64_t)bl_opt_integer(L, 1, "storage", 0);
+    profile.timeout_ms = (int)bl_opt_ms(L, 1, "timeout", 0);
+    profile.best_effort = bl_opt_flag(L, 1, "best_effort");
+    profile.env = bl_opt_strings(L, 1, "env", 1);
+    struct bl_sandbox *self = lua_newuserdatauv(L, sizeof *self, 0);
+    memset(self, 0, sizeof *self);
+    luaL_setmetatable(L, SANDBOX_META);
+    int index = lua_gettop(L);
+    bl_op_init(L, index, &self->op, cancel_create);
+    self->link = bl_link_new(L, self);
+    barchan_error err;
+    if (barchan_sandbox_create_start(&self->sbx, self->op.state->rt, &profile, on_created,
+                                     self->link, &err) < 0) {
+        free(self->link);
+        self->link = NULL;
+        bl_op_unref(&self->op);
+        return bl_fail(L, &err);
+    }
+    return bl_wait(L, index, &self->op, finish_create);
+}
+
+static int l_sandbox_close(lua_State *L)
+{
+    destroy(luaL_checkudata(L, 1, SANDBOX_META));
+    return 0;
+}
+
+static int l_sandbox_terminate(lua_State *L)
+{
+    struct bl_sandbox *self = luaL_checkudata(L, 1, SANDBOX_META);
+    if (self->sbx != NULL) barchan_sandbox_terminate(self->sbx);
+    return 0;
+}
+
+static void push_layers(lua_State *L, const char *layers)
+{
+    barchan_error err;
+    if (layers == NULL || bl_push_json(L, layers, strlen(layers), &err) < 0) lua_newtable(L);
+}
+
+static void push_info(lua_State *L, const barchan_sandbox_info *info)
+{
+    lua_createtable(L, 0, 8);
+    lua_pushstring(L, info->id);
+    lua_setfield(L, -2, "id");
+    lua_pushstring(L, barchan_sandbox_state_name(info->state));
+    lua_setfield(L, -2, "state");
+    if (info->end_reason != BARCHAN_END_NONE) {
+        lua_pushstring(L, barchan_end_reason_name(info->end_reason));
+        lua_setfield(L, -2, "end_reason");
+    }
+    lua_pushstring(L, info->template_name);
+    lua_setfield(L, -2, "template");
+    lua_pushnumber(L, (lua_Number)info->age_ms / 1000);
+    lua_setfield(L, -2, "age");
+    lua_pushnumber(L, (lua_Number)info->lease_left_ms / 1000);
+    lua_setfield(L, -2, "lease_left");
+    lua_pushinteger(L, info->running);
+    lua_setfield(L, -2, "running");
+    push_layers(L, info->layers);
+    lua_setfield(L, -2, "layers");
+}
+
+static int l_sandbox_status(lua_State *L)
+{
+    barchan_sandbox_info info = {.struct_size = sizeof info};
+    barchan_error err;
+    if (barchan_sandbox_status(bl_check_sandbox(L, 1), &info, &err) < 0) return bl_fail(L, &err);
+    push_info(L, &info);
+    return 1;
+}
+
+/* list() -> the status of each sandbox on the runtime */
+static int l_sandbox_list(lua_State *L)
+{
+    bl_state *state = bl_state_of(L);
+    size_t count = barchan_sandbox_list(state->rt, NULL, 0);
+    barchan_sandbox **list = lua_newuserdatauv(L, (count + 1) * sizeof *list, 0);
+    count = barchan_sandbox_list(state->rt, list, count);
+    lua_createtable(L, (int)count, 0);
+    for (size_t i = 0; i < count; i++) {
+        barchan_sandbox_info info = {.struct_size = sizeof info};
+        if (barchan_sandbox_status(list[i], &info, NULL) < 0) continue;
+        push_info(L, &info);
+        lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    }
+    return 1;
+}
+
+static int l_sandbox_tostring(lua_State *L)
+{
+    struct bl_sandbox *self = luaL_checkudata(L, 1, SANDBOX_META);
+    barchan_sandbox_info info = {.struct_size = sizeof info};
+    if (self->sbx == NULL || barchan_sandbox_status(self->sbx, &info, NULL) < 0) {
+        lua_pushliteral(L, "sandbox (closed)");
+    } else {
+        lua_pushfstring(L, "sandbox %s (%s)", info.id, barchan_sandbox_state_name(info.state));
+    }
+    return 1;
+}
+
+/* doctor() -> list of { name, state, detail, remedy } | nil, err */
+static int l_doctor(lua_State *L)
+{
+    char *json = NULL;
+    barchan_error err;
+    if (barchan_doctor(bl_state_of(L)->rt, &json, &err) < 0) return bl_fail(L, &err);
+    lua_pushstring(L, json);
+    barchan_free(json);
+    size_t len;
+    const char *text = lua_tolstring(L, -1, &len);
+    if (bl_push_json(L, text, len, &err) < 0) return bl_fail(L, &err);
+    return 1;
+}
+
+void bl_open_sandbox(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"create", l_sandbox_create},
+                                         {"list", l_sandbox_list},
+                                         {"doctor", l_doctor},
+                                         {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"exec", bl_sandbox_exec},
+                                       {"file", bl_sandbox_file},
+                                       {"status", l_sandbox_status},
+                                       {"terminate", l_sandbox_terminate},
+                                       {"close", l_sandbox_close},
+                                       {NULL, NULL}};
+    bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
+    bl_open_exec(L);
+    luaL_newlib(L, functions);
+    lua_setfield(L, -2, "sandbox");
+}

@@ -1,0 +1,240 @@
+#include "loader.h"
+
+#include <lauxlib.h>
+#include <stdlib.h>
+#include <string.h>
+#include "runtime/host_files.h"
+#include "state.h"
+
+static const bl_script *find_script(const char *path)
+{
+    for (const bl_script *script = bl_scripts; script->path != NULL; script++) {
+        if (strcmp(script->path, path) == 0) return script;
+    }
+    return NULL;
+}
+
+int bl_load_file(lua_State *L, const char *filename)
+{
+    return luaL_loadfilex(L, filename, "t");
+}
+
+/* Compiles the override of a script: 1 when there is one (the chunk is pushed), else 0. */
+static int load_override(lua_State *L, const char *path)
+{
+    const char *dir = getenv("BARCHAN_SCRIPTS");
+    if (dir == NULL || dir[0] == '\0') return 0;
+    const char *filename = lua_pushfstring(L, "%s/%s", dir, path);
+    int status = bl_load_file(L, filename);
+    lua_remove(L, -2);
+    if (status == LUA_OK) return 1;
+    if (status != LUA_ERRFILE) lua_error(L);
+    lua_pop(L, 1);
+    return 0;
+}
+
+void bl_load_script(lua_State *L, const char *path)
+{
+    if (load_override(L, path)) return;
+    const bl_script *script = find_script(path);
+    if (script == NULL) luaL_error(L, "there is no embedded script '%s'", path);
+    const char *name = lua_pushfstring(L, "@%s", path);
+    size_t len = (size_t)(script->end - script->data);
+    if (luaL_loadbufferx(L, script->data, len, name, "t") != LUA_OK) lua_error(L);
+    lua_remove(L, -2);
+}
+
+/* The loader in package.preload: the chunk gets its name and the primitives. */
+static int l_preloaded(lua_State *L)
+{
+    lua_settop(L, 1);
+    bl_load_script(L, lua_tostring(L, lua_upvalueindex(1)));
+    lua_insert(L, 1);
+    bl_push_core(L);
+    lua_call(L, 2, 1);
+    return 1;
+}
+
+/* Pushes the module name of "barchan/cli/init.lua": "barchan.cli". */
+static void push_module_name(lua_State *L, const char *path)
+{
+    size_t len = strlen(path) - strlen(".lua");
+    if (len > 5 && strncmp(path + len - 5, "/init", 5) == 0) len -= 5;
+    lua_pushlstring(L, path, len);
+    luaL_gsub(L, lua_tostring(L, -1), "/", ".");
+    lua_remove(L, -2);
+}
+
+void bl_preload_modules(lua_State *L, int package_index)
+{
+    lua_getfield(L, package_index, "preload");
+    for (const bl_script *script = bl_scripts; script->path != NULL; script++) {
+        if (strncmp(script->path, "barchan/", 8) != 0) continue;
+        push_module_name(L, script->path);
+        lua_pushstring(L, script->path);
+        lua_pushcclosure(L, l_preloaded, 1);
+        lua_rawset(L, -3);
+    }
+    lua_pop(L, 1);
+}
+
+static int is_module_name(const char *name, size_t len)
+{
+    if (len == 0 || len > 200 || strlen(name) != len || strstr(name, "..") != NULL) return 0;
+    return strpbrk(name, "/\\%?;") == NULL && name[0] != '.' && name[len - 1] != '.';
+}
+
+/* A searcher over package.path. Upvalue 1: the package table, 2: package.searchpath. */
+static int l_search_path(lua_State *L)
+{
+    size_t len;
+    const char *name = luaL_checklstring(L, 1, &len);
+    if (!is_module_name(name, len)) {
+        lua_pushliteral(L, "not a module name: letters, digits, _ and single dots are");
+        return 1;
+    }
+    lua_pushvalue(L, lua_upvalueindex(2));
+    lua_pushvalue(L, 1);
+    lua_getfield(L, lua_upvalueindex(1), "path");
+    if (!lua_isstring(L, -1)) return luaL_error(L, "'package.path' must be a string");
+    lua_call(L, 2, 2);
+    if (lua_isnil(L, -2)) return 1; /* where it looked */
+    lua_pop(L, 1);
+    const char *filename = lua_tostring(L, -1);
+    if (bl_load_file(L, filename) != LUA_OK) return luaL_error(L, "%s", lua_tostring(L, -1));
+    lua_insert(L, -2);
+    return 2;
+}
+
+void bl_set_searchers(lua_State *L, int package_index)
+{
+    lua_getfield(L, package_index, "searchers");
+    lua_newtable(L);
+    lua_rawgeti(L, -2, 1); /* Lua's own, for package.preload */
+    lua_rawseti(L, -2, 1);
+    lua_pushvalue(L, package_index);
+    lua_getfield(L, package_index, "searchpath");
+    lua_pushcclosure(L, l_search_path, 2);
+    lua_rawseti(L, -2, 2);
+    /* In place: require holds on to this table's owner, and scripts may hold the table. */
+    for (int i = 1; i <= 4; i++) {
+        lua_rawgeti(L, -1, i);
+        lua_rawseti(L, -3, i);
+    }
+    lua_pop(L, 2);
+}
+
+/* load(path) -> the chunk of an embedded script */
+static int l_scripts_load(lua_State *L)
+{
+    bl_load_script(L, luaL_checkstring(L, 1));
+    return 1;
+}
+
+/* text(path) -> the text of an embedded script | nil */
+static int l_scripts_text(lua_State *L)
+{
+    const bl_script *script = find_script(luaL_checkstring(L, 1));
+    if (script == NULL) lua_pushnil(L);
+    else lua_pushlstring(L, script->data, (size_t)(script->end - script->data));
+    return 1;
+}
+
+/* list(prefix) -> the paths of the embedded scripts that begin so */
+static int l_scripts_list(lua_State *L)
+{
+    size_t len;
+    const char *prefix = luaL_checklstring(L, 1, &len);
+    lua_Integer n = 0;
+    lua_newtable(L);
+    for (const bl_script *script = bl_scripts; script->path != NULL; script++) {
+        if (strncmp(script->path, prefix, len) != 0) continue;
+        lua_pushstring(L, script->path);
+        lua_rawseti(L, -2, ++n);
+    }
+    return 1;
+}
+
+/* load_file(filename) -> chunk | nil, message; text only; limited like list_dir */
+static int l_scripts_load_file(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    bl_state *state = bl_state_of(L);
+    if (state->path_allowed != NULL && !state->path_allowed(state, path)) {
+        lua_pushfstring(L, "'%s' is outside the script directories", path);
+    } else if (bl_load_file(L, path) == LUA_OK) {
+        return 1;
+    }
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+}
+
+/* load_string(text, name, env) -> chunk | nil, message; text only */
+static int l_scripts_load_string(lua_State *L)
+{
+    size_t len;
+    const char *text = luaL_checklstring(L, 1, &len);
+    const char *name = luaL_checkstring(L, 2);
+    if (luaL_loadbufferx(L, text, len, name, "t") != LUA_OK) {
+        lua_pushnil(L);
+        lua_insert(L, -2);
+        return 2;
+    }
+    if (lua_istable(L, 3)) {
+        lua_pushvalue(L, 3);
+        if (lua_setupvalue(L, -2, 1) == NULL) lua_pop(L, 1);
+    }
+    return 1;
+}
+
+static int push_names(lua_State *L)
+{
+    char **names = lua_touserdata(L, 1);
+    lua_Integer count = lua_tointeger(L, 2);
+    lua_createtable(L, (int)count, 0);
+    for (lua_Integer i = 0; i < count; i++) {
+        lua_pushstring(L, names[i]);
+        lua_rawseti(L, -2, i + 1);
+    }
+    return 1;
+}
+
+/* list_dir(path) -> names | nil, message. A safe engine lists only below its script directories. */
+static int l_scripts_list_dir(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    bl_state *state = bl_state_of(L);
+    char **names;
+    size_t count;
+    barchan_error err;
+    if (state->path_allowed != NULL && !state->path_allowed(state, path)) {
+        lua_pushnil(L);
+        lua_pushfstring(L, "'%s' is outside the script directories", path);
+        return 2;
+    }
+    if (bc_list_dir(path, &names, &count, &err) < 0) {
+        lua_pushnil(L);
+        lua_pushstring(L, err.message);
+        return 2;
+    }
+    lua_pushcfunction(L, push_names);
+    lua_pushlightuserdata(L, names);
+    lua_pushinteger(L, (lua_Integer)count);
+    int status = lua_pcall(L, 2, 1, 0);
+    bc_free_names(names, count);
+    return status == LUA_OK ? 1 : lua_error(L);
+}
+
+void bl_open_scripts(lua_State *L)
+{
+    static const luaL_Reg functions[] = {{"list_dir", l_scripts_list_dir},
+                                         {"load", l_scripts_load},
+                                         {"text", l_scripts_text},
+                                         {"list", l_scripts_list},
+                                         {"load_file", l_scripts_load_file},
+                                         {"load_string", l_scripts_load_string},
+                                         {NULL, NULL}};
+    luaL_newlib(L, functions);
+    lua_setfield(L, -2, "scripts");
+}

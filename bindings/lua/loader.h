@@ -1,0 +1,33 @@
+/*
+ * Where Lua code comes from: the scripts embedded at build time (or the directory that
+ * BARCHAN_SCRIPTS names, to work on them without a build), and the directories that the host
+ * configured. Text only, everywhere.
+ */
+#ifndef BL_LOADER_H
+#define BL_LOADER_H
+
+#include <lua.h>
+#include <stddef.h>
+
+typedef struct bl_script {
+    const char *path; /* "barchan/agent.lua" */
+    const char *data;
+    const char *end;
+} bl_script;
+
+/* Made by the build (bindings/cmake/EmbedScripts.cmake); sorted by path, ended by a NULL path. */
+extern const bl_script bl_scripts[];
+
+/* Pushes the compiled chunk of an embedded script, or throws. */
+void bl_load_script(lua_State *L, const char *path);
+/* Fills package.preload with the embedded modules: each is called with its name and the table of
+ * primitives. `package_index` is the package table's. */
+void bl_preload_modules(lua_State *L, int package_index);
+/* Replaces package.searchers by preload and a text-only search of package.path. */
+void bl_set_searchers(lua_State *L, int package_index);
+/* loadfile in text mode that understands a first line "#!": pushes the chunk or a message. */
+int bl_load_file(lua_State *L, const char *filename);
+/* core.scripts: text, load, list. */
+void bl_open_scripts(lua_State *L);
+
+#endif

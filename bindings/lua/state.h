@@ -1,0 +1,60 @@
+/*
+ * What one Lua state knows of Barchan: its runtime, its engine if it has one, its tasks.
+ *
+ * The state is a userdata in the registry, made once. Under stock lua5.4 it creates a runtime of
+ * its own; in an engine it uses the host's.
+ */
+#ifndef BL_STATE_H
+#define BL_STATE_H
+
+#include <lua.h>
+#include <lauxlib.h>
+#include <barchan/runtime.h>
+#include "base/error.h"
+#include "runtime/loop.h"
+
+typedef struct bl_state bl_state;
+typedef struct bl_task bl_task;
+typedef struct bl_host bl_host;
+
+struct bl_state {
+    lua_State *L; /* the main thread */
+    barchan_runtime *rt;
+    int owns_runtime;
+    struct barchan_engine *engine; /* NULL under stock Lua, like host */
+    bl_host *host;                 /* what the engine's owner offers (host.h) */
+    size_t (*memory_left)(const bl_state *state); /* NULL: no cap */
+    /* Whether scripts may load code from this path; NULL: from anywhere. */
+    int (*path_allowed)(const bl_state *state, const char *path);
+
+    /* The scheduler's (scheduler.c). */
+    bl_task *current;       /* the task that runs now */
+    bl_task *ready_first, *ready_last;
+    bl_task *tasks;         /* all that have not ended */
+    bc_defer run_defer;
+    int plain_waits;        /* waits outside tasks in progress: they resume no task */
+    int running;            /* inside bl_run_ready */
+    int closing;
+};
+
+/* The state of L; throws when there is none. */
+bl_state *bl_state_of(lua_State *L);
+/* Makes it, with the given runtime or (NULL) one of its own. Leaves nothing on the stack; throws. */
+bl_state *bl_state_new(lua_State *L, barchan_runtime *rt);
+/* Cancels and closes every task. Idempotent. */
+void bl_state_close(bl_state *state);
+
+/* Builds the table of primitives that the embedded scripts get, and keeps it in the registry. */
+void bl_push_core(lua_State *L);
+
+/* One per lib_<module>.c: adds its functions to the table of primitives at the top. */
+void bl_open_json(lua_State *L);
+void bl_open_task(lua_State *L);
+void bl_open_sandbox(lua_State *L);
+void bl_open_files(lua_State *L);
+void bl_open_model(lua_State *L);
+void bl_open_host(lua_State *L);
+void bl_open_util(lua_State *L);
+void bl_open_scripts(lua_State *L); /* loader.c */
+
+#endif

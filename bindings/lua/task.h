@@ -1,0 +1,31 @@
+/* A task's own struct, for scheduler.c and task.c. */
+#ifndef BL_TASK_H
+#define BL_TASK_H
+
+#include "scheduler.h"
+
+struct bl_task {
+    bl_state *state;
+    bl_task *next, *prev;  /* of all that have not ended */
+    bl_task *ready_next;
+    bl_task *parent;
+    lua_State *co;
+    bl_op *waiting;        /* what it waits for */
+    bl_op *joiners;        /* see struct join in task.c */
+    bl_task_end_fn on_end;
+    void *ud;
+    int self_ref;          /* keeps the userdata alive until the task ends */
+    int nargs;             /* for the first resume */
+    int is_ready, ended, cancelled, failed;
+};
+
+void bl_task_make_ready(bl_task *task);
+/* The coroutine returned (LUA_OK), threw, or is given up (LUA_YIELD): closes it, tells who waits,
+ * cancels the children. */
+void bl_task_ended(bl_task *task, int status, int nresults);
+/* The next of the operations that wait for the same task. */
+bl_op *bl_join_next(bl_op *op);
+void bl_schedule_run(bl_state *state);
+void bl_run_ready(bl_state *state);
+
+#endif

@@ -1,0 +1,176 @@
+/* Commands as jobs of process 1. */
+#include "init.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+struct exec_request {
+    uint32_t flags;
+    int64_t timeout_ms, grace_ms;
+    uint64_t out_limit, err_limit;
+    const char *cwd;
+    const char **argv, **envp;
+};
+
+/* Reads a list of strings into an array with `before` free places in front and NULL behind. */
+static const char **read_strings(bc_wire_reader *in, unsigned before)
+{
+    uint32_t count = bc_wire_u32(in);
+    if (count > BC_FRAME_MAX_STRINGS) in->bad = 1;
+    const char **list = in->bad ? NULL : calloc(count + before + 1, sizeof *list);
+    if (list == NULL) {
+        in->bad = 1;
+        return NULL;
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        list[before + i] = bc_wire_string(in, BC_FRAME_MAX_TO_GUEST);
+    }
+    return list + before;
+}
+
+static bool read_request(struct exec_request *request, bc_wire_reader *in)
+{
+    request->flags = bc_wire_u32(in);
+    request->timeout_ms = (int64_t)bc_wire_u64(in);
+    request->grace_ms = (int64_t)bc_wire_u64(in);
+    request->out_limit = bc_wire_u64(in);
+    request->err_limit = bc_wire_u64(in);
+    request->cwd = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
+    request->argv = read_strings(in, 2);
+    request->envp = read_strings(in, 0);
+    return bc_wire_done(in) && request->argv[0] != NULL &&
+           request->out_limit <= BC_FRAME_MAX_OUTPUT_LIMIT &&
+           request->err_limit <= BC_FRAME_MAX_OUTPUT_LIMIT;
+}
+
+static long open_pipe(int *ours, int *theirs, int our_end)
+{
+    int fds[2];
+    long rc = sys_pipe2(fds, O_CLOEXEC);
+    if (rc < 0) return rc;
+    *ours = fds[our_end];
+    *theirs = fds[1 - our_end];
+    return sys_fcntl(*ours, F_SETFL, O_NONBLOCK | (our_end == 1 ? O_WRONLY : O_RDONLY));
+}
+
+/* The three descriptors of the command; the job has the other ends. */
+static long open_streams(struct job *job, const struct exec_request *request, int fds[3])
+{
+    bool capped = !(request->flags & BC_EXEC_STREAMING);
+    int ours;
+    long rc;
+    if (request->flags & BC_EXEC_INPUT) {
+        rc = open_pipe(&job->in_fd, &fds[0], 1);
+    } else {
+        rc = sys_openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC, 0);
+        if (rc >= 0) fds[0] = (int)rc;
+    }
+    if (rc < 0) return rc;
+    rc = open_pipe(&ours, &fds[1], 0);
+    if (rc < 0) return rc;
+    output_open(&job->out, ours, BC_FRAME_OUT, request->out_limit, capped);
+    rc = open_pipe(&ours, &fds[2], 0);
+    if (rc < 0) return rc;
+    output_open(&job->err, ours, BC_FRAME_ERR, request->err_limit, capped);
+    return 0;
+}
+
+static void start(struct init *init, struct job *job, const struct exec_request *request)
+{
+    int fds[3] = {-1, -1, -1};
+    struct reaper *reaper = init->spare != NULL ? init->spare : reaper_new();
+    init->spare = NULL;
+    if (reaper == NULL) init_die(init, "out of memory");
+    memset(reaper, 0, offsetof(struct reaper, queue));
+    job->reaper = reaper;
+    reaper->command = (struct command){
+        .argv = request->argv,
+        .envp = request->envp,
+        .cwd = request->cwd,
+        .change_user = init->privileged,
+        .detach = job->detach,
+    };
+    long rc = open_streams(job, request, fds);
+    memcpy(reaper->command.fds, fds, sizeof fds);
+    if (rc >= 0) rc = reaper_start(reaper);
+    for (int i = 0; i < 3; i++) {
+        if (fds[i] >= 0) sys_close(fds[i]);
+    }
+    if (rc < 0) {
+        reaper->spawn_errno = (int)-rc;
+        job_died(init, job, 0);
+        return;
+    }
+    job->pid = (int)rc;
+}
+
+void exec_start(struct init *init, const bc_frame *frame)
+{
+    struct job *job = job_new(init, JOB_EXEC, frame->stream);
+    /* The strings must outlive the channel's buffer: the command's process reads them. */
+    job->request = malloc(frame->length + 1);
+    if (job->request == NULL) init_die(init, "out of memory");
+    memcpy(job->request, frame->payload, frame->length);
+    bc_frame copy = {.length = frame->length, .payload = job->request};
+    bc_wire_reader in = bc_wire_read(&copy);
+    struct exec_request request = {0};
+    if (!read_request(&request, &in)) init_die(init, "malformed exec request");
+    job->detach = request.flags & BC_EXEC_DETACH;
+    job->grace_ms = request.grace_ms;
+    if (request.timeout_ms > 0) job->deadline_us = job->started_us + request.timeout_ms * 1000;
+    start(init, job, &request);
+}
+
+void exec_stop(struct job *job, int sig)
+{
+    if (job->pid == 0) return;
+    __atomic_store_n(&job->reaper->stop, sig, __ATOMIC_RELEASE);
+    sys_kill(job->pid, SIGUSR1);
+}
+
+static int64_t us_of(struct timeval tv)
+{
+    return (int64_t)tv.tv_sec * 1000000 + tv.tv_usec;
+}
+
+static void describe_end(const struct job *job, bc_exit *e)
+{
+    const struct reaper *reaper = job->reaper;
+    if (reaper->spawn_errno != 0) {
+        e->reason = BC_EXIT_SPAWN_FAILED;
+        e->spawn_errno = (uint32_t)reaper->spawn_errno;
+        e->spawn_cwd = (uint32_t)reaper->spawn_cwd;
+        return;
+    }
+    /* Without a status the supervisor was killed, and with it the command. */
+    int status = reaper->main_done ? reaper->status : SIGKILL;
+    if (WIFSIGNALED(status)) {
+        e->reason = BC_EXIT_SIGNALED;
+        e->term_signal = (uint32_t)WTERMSIG(status);
+    } else {
+        e->reason = BC_EXIT_EXITED;
+        e->exit_code = (uint32_t)WEXITSTATUS(status);
+    }
+    if (job->cause != BC_EXIT_EXITED) e->reason = job->cause;
+}
+
+void exec_report(struct init *init, struct job *job)
+{
+    const struct reaper *reaper = job->reaper;
+    unsigned char bytes[BC_EXIT_BYTES];
+    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
+    bc_exit e = {
+        .left_running = (uint32_t)reaper->left_running,
+        .out_dropped = job->out.dropped,
+        .err_dropped = job->err.dropped,
+        .user_us = (uint64_t)us_of(reaper->usage.ru_utime),
+        .system_us = (uint64_t)us_of(reaper->usage.ru_stime),
+        .max_rss_bytes = (uint64_t)reaper->usage.ru_maxrss * 1024,
+    };
+    describe_end(job, &e);
+    int64_t ended_us = reaper->main_done ? reaper->ended_us : sys_boot_us();
+    e.wall_us = (uint64_t)(ended_us - job->started_us);
+    bc_wire_put_exit(&out, &e);
+    send_frame(init, BC_FRAME_EXIT, job->stream, bytes, out.len);
+}

@@ -1,0 +1,273 @@
+#include "init.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+
+/* Channel, launcher, signals, timer; then four per job. */
+#define FIXED_FDS 4
+#define JOB_FDS 4
+
+_Noreturn void init_die(struct init *init, const char *why)
+{
+    (void)init;
+    (void)why; /* for the reader of the code and for debuggers: there is nobody left to tell */
+    sys_exit(1);
+}
+
+/* ---- the channel ---- */
+
+static void send_ready(struct init *init, const struct layers *layers)
+{
+    unsigned char payload[BC_FRAME_MAX_LAYERS * 256];
+    bc_wire_writer out = {.data = payload, .cap = sizeof payload};
+    bc_wire_put_u32(&out, BC_FRAME_VERSION);
+    bc_wire_put_u32(&out, 0);
+    bc_wire_put_u32(&out, layers->count);
+    for (uint32_t i = 0; i < layers->count; i++) {
+        bc_wire_put_string(&out, layers->row[i].name, strlen(layers->row[i].name));
+        bc_wire_put_string(&out, layers->row[i].how, strlen(layers->row[i].how));
+    }
+    send_frame(init, BC_FRAME_READY, 0, payload, out.len);
+}
+
+static void on_credit(struct init *init, struct job *job, const bc_frame *frame)
+{
+    if (frame->length != 5) init_die(init, "malformed credit");
+    struct output *output = frame->payload[0] == BC_FRAME_OUT ? &job->out : &job->err;
+    uint32_t bytes = bc_get_u32(frame->payload + 1);
+    if (bytes > BC_FRAME_WINDOW - output->credit) init_die(init, "too much credit");
+    output->credit += bytes;
+}
+
+static void on_signal_request(struct init *init, struct job *job, const bc_frame *frame)
+{
+    if (frame->length != 4) init_die(init, "malformed signal");
+    uint32_t sig = bc_get_u32(frame->payload);
+    if (sig == 0 || sig > 64) init_die(init, "no such signal");
+    if (job->kind != JOB_EXEC || job->pid == 0) return;
+    __atomic_store_n(&job->reaper->signal_main, (int)sig, __ATOMIC_RELEASE);
+    sys_kill(job->pid, SIGUSR1);
+}
+
+static void on_hello(struct init *init, const bc_frame *frame)
+{
+    if (frame->length != 8 || bc_get_u32(frame->payload) != BC_FRAME_VERSION) {
+        init_die(init, "a library of another version");
+    }
+}
+
+static void on_frame(struct init *init, const bc_frame *frame)
+{
+    if (frame->type == BC_FRAME_HELLO) {
+        on_hello(init, frame);
+        return;
+    }
+    if (frame->type == BC_FRAME_EXEC) {
+        exec_start(init, frame);
+        return;
+    }
+    if (frame->type == BC_FRAME_FILE) {
+        file_start(init, frame);
+        return;
+    }
+    struct job *job = job_find(init, frame->stream);
+    if (job == NULL || job->stage == JOB_DETACHED) return; /* it has just ended */
+    switch (frame->type) {
+    case BC_FRAME_INPUT: job_input(init, job, frame->payload, frame->length); break;
+    case BC_FRAME_INPUT_END: job_input_end(init, job); break;
+    case BC_FRAME_CREDIT: on_credit(init, job, frame); break;
+    case BC_FRAME_SIGNAL: on_signal_request(init, job, frame); break;
+    case BC_FRAME_CANCEL: job_cancel(job); break;
+    default: break;
+    }
+}
+
+static void read_channel(struct init *init)
+{
+    unsigned char *room = queue_room(&init->in, BC_FRAME_MAX_DATA + BC_FRAME_HEADER);
+    if (room == NULL) init_die(init, "out of memory");
+    long n = sys_read(init->channel_fd, room, BC_FRAME_MAX_DATA + BC_FRAME_HEADER);
+    if (n == -EINTR || n == -EAGAIN) return;
+    if (n <= 0) init_die(init, "the library is gone");
+    init->in.len += (size_t)n;
+    bc_frame frame;
+    int64_t size;
+    while ((size = bc_frame_parse(&frame, init->in.data + init->in.start, init->in.len,
+                                  bc_frame_max_to_guest)) > 0) {
+        on_frame(init, &frame);
+        queue_drop(&init->in, (size_t)size);
+    }
+    if (size < 0) init_die(init, "malformed frame");
+}
+
+/* ---- deaths ---- */
+
+static bool is_job(void *ud, int pid)
+{
+    const struct init *init = ud;
+    for (unsigned i = 0; i < init->job_count; i++) {
+        if (init->jobs[i]->pid == pid) return true;
+    }
+    return false;
+}
+
+/* Process 1 has children that are no jobs only when a supervisor was killed by a command of its
+ * own user: what it supervised must not live on. Each death brings another round. */
+static void kill_strays(struct init *init)
+{
+    reaper_kill_children(is_job, init);
+}
+
+static void reap(struct init *init)
+{
+    bool strays = false;
+    for (;;) {
+        int status;
+        long pid = sys_wait4(-1, &status, WNOHANG | __WALL, NULL);
+        if (pid == -EINTR) continue;
+        if (pid <= 0) break;
+        struct job *job = NULL;
+        for (unsigned i = 0; i < init->job_count && job == NULL; i++) {
+            if (init->jobs[i]->pid == pid) job = init->jobs[i];
+        }
+        if (job == NULL || WIFSIGNALED(status)) strays = true;
+        if (job != NULL) job_died(init, job, status);
+    }
+    if (strays) kill_strays(init);
+}
+
+/* ---- time ---- */
+
+static void on_time(struct init *init)
+{
+    int64_t now = sys_boot_us();
+    if (init->lease_end_us <= now) {
+        unsigned char bytes[4];
+        bc_put_u32(bytes, BC_ENDING_LEASE);
+        send_frame(init, BC_FRAME_ENDING, 0, bytes, sizeof bytes);
+        send_flush(init);
+        sys_exit(0);
+    }
+    for (unsigned i = 0; i < init->job_count; i++) {
+        job_deadline(init, init->jobs[i], now);
+    }
+}
+
+/* The timer may be early (its job has ended before), never late. */
+static void arm_timer(struct init *init)
+{
+    int64_t next = init->lease_end_us;
+    for (unsigned i = 0; i < init->job_count; i++) {
+        int64_t deadline = init->jobs[i]->deadline_us;
+        if (deadline != 0 && deadline < next) next = deadline;
+    }
+    if (init->armed_us != 0 && init->armed_us <= next) return;
+    struct itimerspec spec = {.it_value = {next / 1000000, next % 1000000 * 1000}};
+    SYS4(SYS_timerfd_settime, init->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+    init->armed_us = next;
+}
+
+/* ---- the loop ---- */
+
+static unsigned add_job_fds(const struct init *init, struct pollfd *polled)
+{
+    unsigned count = FIXED_FDS;
+    for (unsigned i = 0; i < init->job_count; i++) {
+        const struct job *job = init->jobs[i];
+        int in_fd = job->in.len > 0 ? job->in_fd : -1;
+        int out_fd = output_wants_read(init, &job->out) ? job->out.fd : -1;
+        int err_fd = output_wants_read(init, &job->err) ? job->err.fd : -1;
+        polled[count++] = (struct pollfd){.fd = in_fd, .events = POLLOUT};
+        polled[count++] = (struct pollfd){.fd = out_fd, .events = POLLIN};
+        polled[count++] = (struct pollfd){.fd = err_fd, .events = POLLIN};
+        polled[count++] = (struct pollfd){.fd = job->result_fd, .events = POLLIN};
+    }
+    return count;
+}
+
+static void read_result(struct job *job)
+{
+    size_t room = sizeof job->result - job->result_len;
+    long n = sys_read(job->result_fd, job->result + job->result_len, room);
+    if (n == -EINTR) return;
+    if (n > 0) job->result_len += (size_t)n;
+    if (n <= 0 || job->result_len == sizeof job->result) {
+        sys_close(job->result_fd);
+        job->result_fd = -1;
+    }
+}
+
+static void serve_jobs(struct init *init, const struct pollfd *polled)
+{
+    for (unsigned i = 0; i < init->job_count; i++) {
+        struct job *job = init->jobs[i];
+        const struct pollfd *fds = polled + FIXED_FDS + i * JOB_FDS;
+        if (fds[0].revents != 0) job_write_input(init, job);
+        if (fds[1].revents != 0) output_read(init, job, &job->out, false);
+        if (fds[2].revents != 0) output_read(init, job, &job->err, false);
+        if (fds[3].revents != 0) read_result(job);
+    }
+}
+
+static void step_jobs(struct init *init)
+{
+    for (unsigned i = init->job_count; i-- > 0;) { /* a job that is over is freed */
+        job_step(init, init->jobs[i]);
+    }
+}
+
+static void drain_fd(int fd)
+{
+    unsigned char bytes[1024];
+    while (sys_read(fd, bytes, sizeof bytes) > 0) {}
+}
+
+static void turn(struct init *init)
+{
+    static struct pollfd polled[FIXED_FDS + JOB_FDS * BC_FRAME_MAX_STREAMS];
+    short channel = init->out.len > 0 ? POLLIN | POLLOUT : POLLIN;
+    polled[0] = (struct pollfd){.fd = init->channel_fd, .events = channel};
+    polled[1] = (struct pollfd){.fd = init->alive_fd, .events = 0};
+    polled[2] = (struct pollfd){.fd = init->signal_fd, .events = POLLIN};
+    polled[3] = (struct pollfd){.fd = init->timer_fd, .events = POLLIN};
+    arm_timer(init);
+    unsigned count = add_job_fds(init, polled);
+    if (sys_poll(polled, count) < 0) return;
+    if (polled[1].revents != 0) init_die(init, "the launcher is gone");
+    serve_jobs(init, polled);
+    if (polled[0].revents & ~POLLOUT) read_channel(init);
+    if (polled[3].revents != 0) {
+        drain_fd(init->timer_fd);
+        init->armed_us = 0;
+        on_time(init);
+    }
+    if (polled[2].revents != 0) {
+        drain_fd(init->signal_fd);
+        reap(init);
+    }
+    step_jobs(init);
+    send_flush(init);
+}
+
+_Noreturn void init_main(const struct plan *plan, const struct layers *layers)
+{
+    static struct init init;
+    const sys_sigset all = ~(sys_sigset)0;
+    const sys_sigset handled = SYS_SIGSET_OF(SIGCHLD) | SYS_SIGSET_OF(SIGUSR1);
+    init.channel_fd = plan->channel_fd;
+    init.alive_fd = plan->alive_fd;
+    init.privileged = plan->privileged;
+    init.lease_end_us = sys_boot_us() + plan->lease_ms * 1000;
+    sys_sigprocmask(SIG_SETMASK, &all);
+    init.signal_fd = (int)sys_signalfd(&handled, O_CLOEXEC | O_NONBLOCK);
+    init.timer_fd = (int)SYS2(SYS_timerfd_create, CLOCK_BOOTTIME, O_CLOEXEC | O_NONBLOCK);
+    if (init.signal_fd < 0 || init.timer_fd < 0) init_die(&init, "no descriptors");
+    sys_fcntl(init.channel_fd, F_SETFL, O_NONBLOCK | O_RDWR);
+    send_ready(&init, layers);
+    send_flush(&init);
+    for (;;) {
+        turn(&init);
+    }
+}

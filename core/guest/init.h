@@ -1,0 +1,124 @@
+/*
+ * Process 1 of a sandbox: reads requests from the channel, runs commands and file operations as
+ * jobs, sends their output and results, reaps orphans, keeps the lease.
+ *
+ * Single-threaded, one poll loop, no blocking call. See sys.h for why errno is not used here.
+ */
+#ifndef GUEST_INIT_H
+#define GUEST_INIT_H
+
+#include <stdbool.h>
+#include "channel/frame.h"
+#include "isolate.h"
+#include "reaper.h"
+#include "sys.h"
+
+/* Above it, process 1 stops reading what commands write. */
+#define OUT_QUEUE_HIGH (512u << 10)
+
+struct queue {
+    unsigned char *data;
+    size_t start, len, cap;
+};
+
+/* One output stream of a job. */
+struct output {
+    int fd;        /* -1: finished */
+    uint32_t type; /* BC_FRAME_OUT or BC_FRAME_ERR */
+    bool capped;
+    bool discard;       /* read and thrown away: a detached command's */
+    uint32_t credit;    /* bytes that may still be sent */
+    uint64_t head_left; /* capped: bytes that are still sent as they come */
+    uint64_t tail_max;  /* capped: then the last ones are kept here … */
+    unsigned char *tail;
+    size_t tail_at, tail_len, tail_cap;
+    uint64_t dropped; /* … and the ones in between counted */
+};
+
+enum job_kind { JOB_EXEC, JOB_FILE };
+enum job_stage {
+    JOB_RUNNING,
+    JOB_TERMINATING, /* asked to end, until the grace is over */
+    JOB_KILLING,
+    JOB_DRAINING, /* dead; what is left in the pipes is sent */
+    JOB_DETACHED  /* its result was sent; what it left behind runs on */
+};
+
+struct job {
+    enum job_kind kind;
+    enum job_stage stage;
+    uint32_t stream;
+    int pid;        /* its supervisor or worker */
+    uint32_t cause; /* bc_exit_reason when process 1 ended it, else BC_EXIT_EXITED */
+    bool detach;
+    int64_t started_us, deadline_us; /* 0: none */
+    int64_t grace_ms;
+    struct output out, err;
+    int in_fd; /* -1: closed */
+    bool in_ended;
+    struct queue in;
+    uint32_t in_done;      /* consumed, not yet granted */
+    struct reaper *reaper; /* JOB_EXEC */
+    void *request;         /* the strings of its request */
+    int result_fd;         /* JOB_FILE: the worker's answer */
+    unsigned char result[1024];
+    size_t result_len;
+};
+
+struct init {
+    int channel_fd, alive_fd, signal_fd, timer_fd;
+    bool privileged; /* commands are another user than process 1 */
+    int64_t lease_end_us, armed_us;
+    struct queue in, out;
+    struct job *jobs[BC_FRAME_MAX_STREAMS];
+    unsigned job_count;
+    struct reaper *spare; /* one, kept warm */
+};
+
+/* init.c */
+_Noreturn void init_main(const struct plan *plan, const struct layers *layers);
+/* Ends the sandbox: every process in it dies with process 1. */
+_Noreturn void init_die(struct init *init, const char *why);
+
+/* queue.c: a byte queue; growing is the only thing that can fail. */
+bool queue_put(struct queue *queue, const void *data, size_t len);
+unsigned char *queue_room(struct queue *queue, size_t len); /* then queue->len += n */
+void queue_drop(struct queue *queue, size_t len);
+void queue_free(struct queue *queue);
+
+/* send.c: frames to the library. */
+void send_frame(struct init *init, uint32_t type, uint32_t stream, const void *payload, size_t len);
+void send_flush(struct init *init);
+
+/* job.c */
+struct job *job_find(struct init *init, uint32_t stream);
+struct job *job_new(struct init *init, enum job_kind kind, uint32_t stream);
+void job_input(struct init *init, struct job *job, const unsigned char *data, uint32_t len);
+void job_input_end(struct init *init, struct job *job);
+void job_write_input(struct init *init, struct job *job);
+void job_cancel(struct job *job);
+void job_deadline(struct init *init, struct job *job, int64_t now_us);
+/* Its process is gone. */
+void job_died(struct init *init, struct job *job, int status);
+/* Moves on what can be moved; frees the job when it is over. */
+void job_step(struct init *init, struct job *job);
+
+/* exec.c */
+void exec_start(struct init *init, const bc_frame *frame);
+void exec_report(struct init *init, struct job *job);
+void exec_stop(struct job *job, int sig);
+
+/* file.c: file operations as jobs; file_worker.c does them. */
+void file_start(struct init *init, const bc_frame *frame);
+void file_report(struct init *init, struct job *job);
+
+/* output.c */
+void output_open(struct output *output, int fd, uint32_t type, uint64_t limit, bool capped);
+bool output_wants_read(const struct init *init, const struct output *output);
+/* Reads once; at the end of the stream closes. `dead`: nothing will write any more. */
+void output_read(struct init *init, struct job *job, struct output *output, bool dead);
+/* Sends the kept tail as far as credit goes; true when nothing is left. */
+bool output_flush(struct init *init, struct job *job, struct output *output);
+void output_free(struct output *output);
+
+#endif

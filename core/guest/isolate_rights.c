@@ -1,0 +1,84 @@
+/* Taking rights away, in the only order that works: what needs a right is done before it goes. */
+#include "isolate.h"
+
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/filter.h>
+#include <linux/securebits.h>
+#include <linux/seccomp.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "seccomp_filter.h" /* generated */
+
+/* Stops a fork bomb: counted per user of this user namespace, so per sandbox. */
+#define MAX_PROCESSES 1024
+#define MAX_OPEN_FILES 65536
+#define SOFT_OPEN_FILES 1024
+
+static int set_limit(int resource, rlim_t soft, rlim_t hard)
+{
+    struct rlimit old;
+    if (getrlimit((__rlimit_resource_t)resource, &old) < 0) return -1;
+    struct rlimit limit = {.rlim_cur = soft, .rlim_max = hard};
+    if (limit.rlim_max > old.rlim_max) limit.rlim_max = old.rlim_max;
+    if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
+    return setrlimit((__rlimit_resource_t)resource, &limit);
+}
+
+static int set_limits(struct layers *layers, struct failure *why)
+{
+    if (set_limit(RLIMIT_CORE, 0, 0) < 0 ||
+        set_limit(RLIMIT_NPROC, MAX_PROCESSES, MAX_PROCESSES) < 0 ||
+        set_limit(RLIMIT_NOFILE, SOFT_OPEN_FILES, MAX_OPEN_FILES) < 0) {
+        return fail_os(why, errno, "set resource limits");
+    }
+    layer_holds(layers, "processes", "at most %d (RLIMIT_NPROC)", MAX_PROCESSES);
+    return 0;
+}
+
+/* Process 1 keeps what it needs to run and to end commands of another user; commands have
+ * nothing, because changing from uid 0 to another drops everything. */
+static int drop_capabilities(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    const unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED |
+                                 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
+                                 SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
+    if (prctl(PR_SET_SECUREBITS, locked) < 0) return fail_os(why, errno, "set the securebits");
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return fail_os(why, errno, "no_new_privs");
+    struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
+    struct __user_cap_data_struct data[2] = {0};
+    if (plan->privileged) {
+        data[0].effective = data[0].permitted =
+            1u << CAP_KILL | 1u << CAP_SETUID | 1u << CAP_SETGID;
+    }
+    if (syscall(SYS_capset, &header, data) < 0) return fail_os(why, errno, "drop capabilities");
+    layer_holds(layers, "capabilities", "none for commands");
+    layer_holds(layers, "no_new_privs", "on");
+    return 0;
+}
+
+static int install_filter(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    const struct sock_fprog program = {
+        .len = sizeof guest_filter / sizeof *guest_filter,
+        .filter = (struct sock_filter *)guest_filter,
+    };
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0) {
+        fail_os(why, errno, "install the seccomp filter");
+        fail_hint(why, "the kernel needs CONFIG_SECCOMP_FILTER");
+        return layer_missing(layers, plan, "seccomp", why);
+    }
+    layer_holds(layers, "seccomp", "allow-list, %u instructions", (unsigned)program.len);
+    return 0;
+}
+
+int isolate_rights(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    if (set_limits(layers, why) < 0 || drop_capabilities(plan, layers, why) < 0) return -1;
+    /* After the ids were mapped: writing the map needs a dumpable process. */
+    if (prctl(PR_SET_DUMPABLE, 0) < 0) return fail_os(why, errno, "make process 1 unreadable");
+    return install_filter(plan, layers, why);
+}

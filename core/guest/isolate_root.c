@@ -1,0 +1,131 @@
+/*
+ * The sandbox's file system: the template, shared and read-only; one tmpfs of limited size for
+ * everything writable; a fresh /proc with the parts hidden that tell about the host.
+ */
+#include "isolate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "files.h"
+
+struct writable {
+    const char *name, *target;
+    mode_t mode;
+    bool owned; /* by the sandbox's user */
+};
+
+static const struct writable writables[] = {
+    {"tmp", "tmp", 01777, false},      {"var_tmp", "var/tmp", 01777, false},
+    {"shm", "dev/shm", 01777, false},  {"run", "run", 0755, true},
+    {"home", "home/user", 0755, true}, {"workspace", "workspace", 0755, true},
+};
+
+/* Runs in WORLD_NEW_ROOT; the storage itself is mounted outside it. */
+static int mount_storage(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    char text[96];
+    /* As many files as fit with a page each, because the kernel's memory for them is not counted
+     * in the size. */
+    unsigned long long size = plan->storage_bytes;
+    snprintf(text, sizeof text, "mode=755,size=%llu,nr_inodes=%llu", size, size / 4096 + 1024);
+    if (mount("tmpfs", WORLD_STORE, "tmpfs", MS_NOSUID | MS_NODEV, text) < 0) {
+        return fail_os(why, errno, "mount the storage");
+    }
+    for (size_t i = 0; i < sizeof writables / sizeof *writables; i++) {
+        const struct writable *w = &writables[i];
+        snprintf(text, sizeof text, WORLD_STORE "/%s", w->name);
+        if (mkdir(text, 0700) < 0 || chmod(text, w->mode) < 0) {
+            return fail_os(why, errno, "create /%s", w->target);
+        }
+        if (w->owned && plan->privileged && chown(text, SANDBOX_UID, SANDBOX_UID) < 0) {
+            return fail_os(why, errno, "chown /%s", w->target);
+        }
+        if (mount(text, w->target, NULL, MS_BIND, NULL) < 0) {
+            return fail_os(why, errno, "mount /%s", w->target);
+        }
+    }
+    layer_holds(layers, "storage", "a private tmpfs of %llu bytes", size);
+    return 0;
+}
+
+/* What tells about the host, or reaches into it, and is readable or writable by its modes alone.
+ * Values below /proc/sys cannot be changed without capabilities; read-only is a second lock. */
+static int mask_proc(struct failure *why)
+{
+    static const char *const files[] = {
+        "proc/kcore",         "proc/keys",         "proc/key-users", "proc/kallsyms",
+        "proc/kmsg",          "proc/timer_list",   "proc/config.gz", "proc/sched_debug",
+        "proc/sysrq-trigger", "proc/latency_stats"};
+    static const char *const dirs[] = {"proc/acpi", "proc/bus", "proc/driver",
+                                       "proc/fs",   "proc/irq", "proc/scsi"};
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (mount("dev/null", files[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT) {
+            return fail_os(why, errno, "hide /%s", files[i]);
+        }
+    }
+    for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+        if (mount(WORLD_EMPTY, dirs[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT) {
+            return fail_os(why, errno, "hide /%s", dirs[i]);
+        }
+    }
+    if (mount("proc/sys", "proc/sys", NULL, MS_BIND, NULL) < 0 ||
+        mount(NULL, "proc/sys", NULL,
+              MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
+        return fail_os(why, errno, "make /proc/sys read-only");
+    }
+    return 0;
+}
+
+/* With no namespaces left to make, code in the sandbox cannot reach the parts of the kernel that
+ * only a namespace's own root may use. The second lock behind the seccomp filter. */
+static int forbid_nested(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    if (write_file("proc/sys/user/max_user_namespaces", "0") < 0) {
+        fail_os(why, errno, "write /proc/sys/user/max_user_namespaces");
+        return layer_missing(layers, plan, "nested_user_namespaces", why);
+    }
+    layer_holds(layers, "nested_user_namespaces", "off");
+    return 0;
+}
+
+static int mount_proc(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
+        fail_os(why, errno, "mount proc");
+        fail_hint(why, "is /proc partly hidden here, as in a container? Run the container with "
+                       "an unmasked /proc, or accept a sandbox without /proc by best effort");
+        return layer_missing(layers, plan, "proc", why);
+    }
+    /* Raising is always allowed; when memory is short, sandboxes go before the host's programs. */
+    write_file("proc/self/oom_score_adj", "800");
+    if (forbid_nested(plan, layers, why) < 0 || mask_proc(why) < 0) return -1;
+    layer_holds(layers, "proc", "own processes only, host details hidden");
+    return 0;
+}
+
+int isolate_root(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    /* A copy, because the copied mount itself is locked by the user namespace and could not
+     * become a root. */
+    if (mount(plan->template_at, WORLD_NEW_ROOT, NULL, MS_BIND | MS_REC, NULL) < 0) {
+        return fail_os(why, errno, "mount the template");
+    }
+    if (chdir(WORLD_NEW_ROOT) < 0) return fail_os(why, errno, "enter the template");
+    if (mount_storage(plan, layers, why) < 0 || mount_proc(plan, layers, why) < 0) return -1;
+    if (syscall(SYS_pivot_root, ".", ".") < 0) return fail_os(why, errno, "change the root");
+    if (umount2(".", MNT_DETACH) < 0) return fail_os(why, errno, "leave the launcher's root");
+    if (chdir("/workspace") < 0) return fail_os(why, errno, "enter /workspace");
+    char cwd[32];
+    /* Anything else would mean a directory outside the root is in hand (CVE-2024-21626). */
+    if (getcwd(cwd, sizeof cwd) == NULL || strcmp(cwd, "/workspace") != 0) {
+        return fail_status(why, BC_WIRE_OS_ERROR, "the working directory is outside the root");
+    }
+    layer_holds(layers, "root", "template read-only, host's files not mounted");
+    return 0;
+}

@@ -1,0 +1,233 @@
+#include "init.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* How long a killed tree may take to be gone before its supervisor is killed, too. */
+#define KILL_LIMIT_US 2000000
+/* Input credit is given back in steps of this size, not byte by byte. */
+#define GRANT_STEP (64u << 10)
+
+struct job *job_find(struct init *init, uint32_t stream)
+{
+    for (unsigned i = 0; i < init->job_count; i++) {
+        if (init->jobs[i]->stream == stream) return init->jobs[i];
+    }
+    return NULL;
+}
+
+struct job *job_new(struct init *init, enum job_kind kind, uint32_t stream)
+{
+    if (stream == 0 || job_find(init, stream) != NULL) init_die(init, "stream used twice");
+    if (init->job_count == BC_FRAME_MAX_STREAMS) init_die(init, "too many streams");
+    struct job *job = calloc(1, sizeof *job);
+    if (job == NULL) init_die(init, "out of memory");
+    job->kind = kind;
+    job->stream = stream;
+    job->out.fd = job->err.fd = job->in_fd = job->result_fd = -1;
+    job->started_us = sys_boot_us();
+    init->jobs[init->job_count++] = job;
+    return job;
+}
+
+static void job_free(struct init *init, struct job *job)
+{
+    for (unsigned i = 0; i < init->job_count; i++) {
+        if (init->jobs[i] == job) init->jobs[i] = init->jobs[--init->job_count];
+    }
+    output_free(&job->out);
+    output_free(&job->err);
+    if (job->in_fd >= 0) sys_close(job->in_fd);
+    if (job->result_fd >= 0) sys_close(job->result_fd);
+    if (job->reaper != NULL && init->spare == NULL) {
+        init->spare = job->reaper;
+    } else if (job->reaper != NULL) {
+        reaper_free(job->reaper);
+    }
+    queue_free(&job->in);
+    free(job->request);
+    free(job);
+}
+
+/* ---- input ---- */
+
+static void grant(struct init *init, struct job *job, size_t consumed)
+{
+    unsigned char bytes[4];
+    job->in_done += (uint32_t)consumed;
+    if (job->in_done == 0 || (job->in_done < GRANT_STEP && job->in.len > 0)) return;
+    bc_put_u32(bytes, job->in_done);
+    send_frame(init, BC_FRAME_GRANT, job->stream, bytes, sizeof bytes);
+    job->in_done = 0;
+}
+
+/* Nobody reads it: it is taken all the same, so that the sender is never stuck. */
+static void drop_input(struct init *init, struct job *job)
+{
+    size_t len = job->in.len;
+    queue_drop(&job->in, len);
+    grant(init, job, len);
+    if (job->in_fd >= 0) sys_close(job->in_fd);
+    job->in_fd = -1;
+}
+
+void job_write_input(struct init *init, struct job *job)
+{
+    while (job->in_fd >= 0 && job->in.len > 0) {
+        long n = sys_write(job->in_fd, job->in.data + job->in.start, job->in.len);
+        if (n == -EINTR) continue;
+        if (n == -EAGAIN) return;
+        if (n < 0) {
+            drop_input(init, job);
+            return;
+        }
+        queue_drop(&job->in, (size_t)n);
+        grant(init, job, (size_t)n);
+    }
+    if (job->in_ended && job->in_fd >= 0) {
+        sys_close(job->in_fd);
+        job->in_fd = -1;
+    }
+}
+
+void job_input(struct init *init, struct job *job, const unsigned char *data, uint32_t len)
+{
+    if (job->in_ended || len > BC_FRAME_WINDOW - job->in.len) init_die(init, "input over credit");
+    if (!queue_put(&job->in, data, len)) init_die(init, "out of memory");
+    if (job->in_fd < 0) {
+        drop_input(init, job);
+    } else {
+        job_write_input(init, job);
+    }
+}
+
+void job_input_end(struct init *init, struct job *job)
+{
+    job->in_ended = true;
+    job_write_input(init, job);
+}
+
+/* ---- ends ---- */
+
+static void kill_job(struct job *job)
+{
+    job->stage = JOB_KILLING;
+    job->deadline_us = sys_boot_us() + KILL_LIMIT_US;
+    if (job->kind == JOB_EXEC) {
+        exec_stop(job, SIGKILL);
+    } else {
+        sys_kill(job->pid, SIGKILL);
+    }
+}
+
+static bool main_has_ended(const struct job *job)
+{
+    return job->reaper != NULL && __atomic_load_n(&job->reaper->main_done, __ATOMIC_ACQUIRE);
+}
+
+void job_cancel(struct job *job)
+{
+    if (job->stage == JOB_DRAINING || job->stage == JOB_DETACHED) return;
+    if (job->cause == BC_EXIT_EXITED && !main_has_ended(job)) job->cause = BC_EXIT_CANCELLED;
+    if (job->kind == JOB_EXEC) {
+        kill_job(job);
+        return;
+    }
+    /* A worker may have a half-written file to remove: it is asked first. */
+    sys_kill(job->pid, SIGTERM);
+    job->stage = JOB_TERMINATING;
+    job->deadline_us = sys_boot_us() + KILL_LIMIT_US / 4;
+}
+
+void job_deadline(struct init *init, struct job *job, int64_t now_us)
+{
+    if (job->deadline_us == 0 || job->deadline_us > now_us) return;
+    job->deadline_us = 0;
+    switch (job->stage) {
+    case JOB_RUNNING:
+        if (!main_has_ended(job)) job->cause = BC_EXIT_TIMEOUT;
+        if (job->grace_ms <= 0 || job->kind == JOB_FILE) {
+            kill_job(job);
+            break;
+        }
+        exec_stop(job, SIGTERM);
+        job->stage = JOB_TERMINATING;
+        job->deadline_us = now_us + job->grace_ms * 1000;
+        break;
+    case JOB_TERMINATING: kill_job(job); break;
+    case JOB_KILLING: sys_kill(job->pid, SIGKILL); break; /* the supervisor itself */
+    case JOB_DRAINING:
+    case JOB_DETACHED: break;
+    }
+    (void)init;
+}
+
+void job_died(struct init *init, struct job *job, int status)
+{
+    (void)status;
+    job->pid = 0;
+    job->deadline_us = 0;
+    if (job->stage == JOB_DETACHED) {
+        job_free(init, job);
+        return;
+    }
+    job->stage = JOB_DRAINING;
+    if (job->in_fd >= 0) drop_input(init, job);
+}
+
+/* Reads what is left, as far as credit goes. */
+static bool drain(struct init *init, struct job *job, struct output *output)
+{
+    while (output_wants_read(init, output)) {
+        output_read(init, job, output, true);
+    }
+    return output->fd < 0 && output_flush(init, job, output);
+}
+
+/* The command has ended but left something running that may live on: its output so far is the
+ * result, what comes later is read and dropped, so that nobody is stopped by a full pipe. */
+static void report_detached(struct init *init, struct job *job)
+{
+    job->stage = JOB_DETACHED;
+    job->deadline_us = 0;
+    exec_report(init, job);
+    struct output *outputs[] = {&job->out, &job->err};
+    for (int i = 0; i < 2; i++) {
+        outputs[i]->discard = true;
+        free(outputs[i]->tail);
+        outputs[i]->tail = NULL;
+        outputs[i]->tail_len = 0;
+    }
+    if (job->in_fd >= 0) drop_input(init, job);
+}
+
+/* For a detached command: takes what is in the pipe now, without waiting for its end. */
+static bool take_present(struct init *init, struct job *job, struct output *output)
+{
+    while (output_wants_read(init, output)) {
+        struct pollfd pfd = {.fd = output->fd, .events = POLLIN};
+        const struct timespec none = {0};
+        if (SYS5(SYS_ppoll, &pfd, 1, &none, NULL, 0) <= 0) return output_flush(init, job, output);
+        output_read(init, job, output, false);
+    }
+    return output->fd < 0 && output_flush(init, job, output);
+}
+
+void job_step(struct init *init, struct job *job)
+{
+    if (job->stage == JOB_DRAINING) {
+        bool out_done = drain(init, job, &job->out);
+        bool err_done = drain(init, job, &job->err);
+        if (!out_done || !err_done) return;
+        if (job->kind == JOB_EXEC) {
+            exec_report(init, job);
+        } else {
+            file_report(init, job);
+        }
+        job_free(init, job);
+    } else if (job->stage == JOB_RUNNING && job->detach && main_has_ended(job)) {
+        bool out_done = take_present(init, job, &job->out);
+        bool err_done = take_present(init, job, &job->err);
+        if (out_done && err_done) report_detached(init, job);
+    }
+}

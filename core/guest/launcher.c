@@ -1,0 +1,328 @@
+/*
+ * The launcher's loop: START clones a sandbox, KILL ends one, deaths and leases are reported.
+ * It ends, and its sandboxes with it, when the control socket or the host process is gone: the
+ * socket alone would not tell as long as a forked child of the host keeps it open.
+ */
+#include "launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "files.h"
+
+/* Process 1 ends its sandbox when the lease is over; the launcher does it this much later, should
+ * process 1 not be able to. */
+#define LEASE_MARGIN_MS 500
+#define SHUTDOWN_WAIT_MS 2000
+
+struct child {
+    uint32_t tag;
+    pid_t pid;
+    int pidfd;
+    int64_t lease_end_ms;
+    uint32_t ending; /* bc_ending: why the launcher killed it */
+    struct slot slot;
+};
+
+struct launcher {
+    int control_fd, host_pidfd, timer_fd;
+    int alive_read_fd, alive_write_fd; /* every sandbox watches the reading end */
+    int64_t armed_ms;                  /* what the timer is set to; 0: off */
+    struct world world;
+    struct child *children;
+    struct pollfd *polled;
+    unsigned count, capacity;
+};
+
+static int64_t now_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_BOOTTIME, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void send_control(const struct launcher *l, uint32_t type, uint32_t tag,
+                         const bc_wire_writer *payload)
+{
+    unsigned char message[BC_FRAME_HEADER + 128];
+    bc_wire_writer out = {.data = message, .len = BC_FRAME_HEADER, .cap = sizeof message};
+    bc_wire_put(&out, payload->data, payload->len);
+    bc_frame_put_header(message, type, tag, (uint32_t)payload->len);
+    send(l->control_fd, message, out.len, MSG_NOSIGNAL);
+}
+
+/* ---- cloning ---- */
+
+static int map_ids(pid_t pid, const struct slot *slot, struct failure *why)
+{
+    static const char *const maps[] = {"uid_map", "gid_map"};
+    char path[64], text[64];
+    snprintf(text, sizeof text, "0 %u %u", slot->base, SLOT_IDS);
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, maps[i]);
+        if (write_file(path, text) < 0) return fail_os(why, errno, "write %s", maps[i]);
+    }
+    return 0;
+}
+
+static pid_t clone_sandbox(int *pidfd)
+{
+    struct clone_args args = {
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
+                 CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD,
+        .pidfd = (uint64_t)(uintptr_t)pidfd,
+        .exit_signal = SIGCHLD,
+    };
+    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+static int clone_failed(struct failure *why, int os_error)
+{
+    fail_os(why, os_error, "clone the sandbox's namespaces");
+    if (os_error == ENOSPC || os_error == EUSERS) {
+        fail_hint(why, "a limit on namespaces: see /proc/sys/user/max_*_namespaces");
+    } else if (os_error == EPERM) {
+        fail_hint(why, "user namespaces may be forbidden here: run 'barchan doctor'");
+    }
+    return -1;
+}
+
+static int run_child(struct launcher *l, struct child *child, struct plan *plan,
+                     struct failure *why)
+{
+    int sync[2] = {-1, -1};
+    if (plan->privileged && pipe2(sync, O_CLOEXEC) < 0) return fail_os(why, errno, "pipe");
+    child->pid = clone_sandbox(&child->pidfd);
+    if (child->pid == 0) {
+        plan->sync_fd = sync[0];
+        plan->alive_fd = l->alive_read_fd;
+        plan->lock_fd = child->slot.lock_fd;
+        isolate_and_run(plan);
+    }
+    int os_error = errno;
+    if (sync[0] >= 0) close(sync[0]);
+    int rc = child->pid < 0 ? clone_failed(why, os_error) : 0;
+    if (rc == 0 && plan->privileged) rc = map_ids(child->pid, &child->slot, why);
+    /* Without the byte the child reports the failure and ends. */
+    if (rc == 0 && plan->privileged && write(sync[1], "", 1) != 1) rc = -1;
+    if (sync[1] >= 0) close(sync[1]);
+    return child->pid < 0 ? -1 : 0;
+}
+
+static int grow(struct launcher *l)
+{
+    unsigned capacity = l->capacity == 0 ? 16 : l->capacity * 2;
+    struct child *children = realloc(l->children, capacity * sizeof *children);
+    if (children != NULL) l->children = children;
+    struct pollfd *polled = realloc(l->polled, (capacity + 3) * sizeof *polled);
+    if (polled != NULL) l->polled = polled;
+    if (children == NULL || polled == NULL) return -1;
+    l->capacity = capacity;
+    return 0;
+}
+
+static int start(struct launcher *l, struct plan *plan, const char *template, struct failure *why)
+{
+    char mounted[64] = WORLD_HOST_TEMPLATE;
+    if (l->count == LAUNCHER_MAX_SANDBOXES || (l->count == l->capacity && grow(l) < 0)) {
+        return fail_status(why, BC_WIRE_ELIMIT, "at most %d sandboxes of one runtime at a time",
+                           LAUNCHER_MAX_SANDBOXES);
+    }
+    if (strcmp(template, "host") != 0 &&
+        template_dir_open(&l->world, template, mounted, sizeof mounted, why) < 0) {
+        return -1;
+    }
+    plan->template_at = mounted;
+    plan->privileged = l->world.privileged;
+    struct child child = {.tag = plan->tag, .pidfd = -1, .slot.lock_fd = -1};
+    child.lease_end_ms = now_ms() + plan->lease_ms + LEASE_MARGIN_MS;
+    if (plan->privileged && slot_take(&l->world, &child.slot, why) < 0) return -1;
+    if (run_child(l, &child, plan, why) < 0) {
+        slot_give_back(&l->world, &child.slot);
+        return -1;
+    }
+    l->children[l->count++] = child;
+    return 0;
+}
+
+/* ---- requests ---- */
+
+static void report_ended(const struct launcher *l, uint32_t tag, uint32_t status, uint32_t ending)
+{
+    unsigned char bytes[8];
+    bc_wire_writer payload = {.data = bytes, .cap = sizeof bytes};
+    bc_wire_put_u32(&payload, status);
+    bc_wire_put_u32(&payload, ending);
+    send_control(l, BC_CONTROL_ENDED, tag, &payload);
+}
+
+static void on_start(struct launcher *l, const bc_frame *frame, int channel_fd)
+{
+    bc_wire_reader in = bc_wire_read(frame);
+    struct plan plan = {.tag = frame->stream, .sync_fd = -1, .lock_fd = -1};
+    plan.best_effort = bc_wire_u32(&in) != 0;
+    plan.lease_ms = (int64_t)bc_wire_u64(&in);
+    plan.storage_bytes = bc_wire_u64(&in);
+    const char *template = bc_wire_string(&in, BC_FRAME_MAX_PATH - 1);
+    plan.channel_fd = channel_fd;
+    if (!bc_wire_done(&in) || channel_fd < 0) return;
+    struct failure why = {0};
+    if (start(l, &plan, template, &why) < 0) {
+        failure_send(channel_fd, BC_FRAME_FAILED, 0, &why);
+        report_ended(l, plan.tag, 0, BC_ENDING_UNKNOWN);
+    }
+}
+
+static void kill_child(struct child *child, uint32_t ending)
+{
+    if (child->ending == BC_ENDING_UNKNOWN) child->ending = ending;
+    syscall(SYS_pidfd_send_signal, child->pidfd, SIGKILL, NULL, 0);
+}
+
+/* One message with at most one descriptor; -1: the library is gone. */
+static int on_control(struct launcher *l)
+{
+    static unsigned char message[BC_FRAME_HEADER + BC_FRAME_MAX_PATH + 64];
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec iov = {.iov_base = message, .iov_len = sizeof message};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    ssize_t n = recvmsg(l->control_fd, &msg, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (n < 0) return errno == EINTR || errno == EAGAIN ? 0 : -1;
+    if (n == 0) return -1;
+    int fd = -1;
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+    if (head != NULL && head->cmsg_type == SCM_RIGHTS) memcpy(&fd, CMSG_DATA(head), sizeof fd);
+    bc_frame frame = {.length = bc_get_u32(message),
+                      .type = bc_get_u32(message + 4),
+                      .stream = bc_get_u32(message + 8),
+                      .payload = message + BC_FRAME_HEADER};
+    if (n >= (ssize_t)BC_FRAME_HEADER && frame.length == (size_t)n - BC_FRAME_HEADER) {
+        if (frame.type == BC_CONTROL_START) on_start(l, &frame, fd);
+        for (unsigned i = 0; frame.type == BC_CONTROL_KILL && i < l->count; i++) {
+            if (l->children[i].tag == frame.stream) kill_child(&l->children[i], BC_ENDING_KILLED);
+        }
+    }
+    if (fd >= 0) close(fd);
+    return 0;
+}
+
+/* ---- deaths and leases ---- */
+
+static void bury(struct launcher *l, unsigned i)
+{
+    struct child *child = &l->children[i];
+    int status = 0;
+    if (waitpid(child->pid, &status, WNOHANG | __WALL) != child->pid) return;
+    slot_give_back(&l->world, &child->slot);
+    report_ended(l, child->tag, (uint32_t)status, child->ending);
+    close(child->pidfd);
+    l->children[i] = l->children[--l->count];
+}
+
+static void check_leases(struct launcher *l)
+{
+    int64_t now = now_ms(), next = 0;
+    for (unsigned i = 0; i < l->count; i++) {
+        struct child *child = &l->children[i];
+        if (child->ending != BC_ENDING_UNKNOWN) continue;
+        if (child->lease_end_ms <= now) {
+            kill_child(child, BC_ENDING_LEASE);
+        } else if (next == 0 || child->lease_end_ms < next) {
+            next = child->lease_end_ms;
+        }
+    }
+    /* Being woken early costs little; setting the timer for every sandbox would cost more. */
+    if (next == 0 || (l->armed_ms > now && l->armed_ms <= next)) return;
+    struct itimerspec spec = {.it_value = {next / 1000, next % 1000 * 1000000}};
+    timerfd_settime(l->timer_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+    l->armed_ms = next;
+}
+
+/* Kills all sandboxes and waits for them, bounded; then the exit ends whatever is left by the
+ * death signal. */
+static _Noreturn void shut_down(struct launcher *l)
+{
+    for (unsigned i = 0; i < l->count; i++) {
+        kill_child(&l->children[i], BC_ENDING_KILLED);
+    }
+    int64_t deadline = now_ms() + SHUTDOWN_WAIT_MS;
+    while (l->count > 0 && now_ms() < deadline) {
+        struct pollfd pfd = {.fd = l->children[0].pidfd, .events = POLLIN};
+        poll(&pfd, 1, 100);
+        bury(l, 0);
+    }
+    _exit(0);
+}
+
+static void wait_and_handle(struct launcher *l)
+{
+    l->polled[0] = (struct pollfd){.fd = l->control_fd, .events = POLLIN};
+    l->polled[1] = (struct pollfd){.fd = l->host_pidfd, .events = POLLIN};
+    l->polled[2] = (struct pollfd){.fd = l->timer_fd, .events = POLLIN};
+    for (unsigned i = 0; i < l->count; i++) {
+        l->polled[3 + i] = (struct pollfd){.fd = l->children[i].pidfd, .events = POLLIN};
+    }
+    unsigned count = l->count;
+    if (poll(l->polled, count + 3, -1) < 0) return;
+    if (l->polled[1].revents != 0) shut_down(l);
+    /* Backwards, because burying moves the last one into the gap. */
+    for (unsigned i = count; i-- > 0;) {
+        if (l->polled[3 + i].revents != 0) bury(l, i);
+    }
+    if (l->polled[0].revents != 0 && on_control(l) < 0) shut_down(l);
+    uint64_t expirations;
+    if (l->polled[2].revents != 0) (void)!read(l->timer_fd, &expirations, sizeof expirations);
+    check_leases(l);
+}
+
+static int open_launcher(struct launcher *l, struct failure *why)
+{
+    int alive[2];
+    l->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+    if (l->timer_fd < 0) return fail_os(why, errno, "create a timer");
+    if (pipe2(alive, O_CLOEXEC) < 0) return fail_os(why, errno, "pipe");
+    l->alive_read_fd = alive[0];
+    l->alive_write_fd = alive[1];
+    if (grow(l) < 0) return fail_os(why, ENOMEM, "start the launcher");
+    return world_enter(&l->world, why);
+}
+
+_Noreturn void launcher_main(int control_fd, int host_pidfd)
+{
+    static struct launcher l;
+    struct failure why = {0};
+    l.control_fd = control_fd;
+    l.host_pidfd = host_pidfd;
+    fcntl(control_fd, F_SETFD, FD_CLOEXEC);
+    fcntl(host_pidfd, F_SETFD, FD_CLOEXEC);
+    if (open_launcher(&l, &why) < 0) {
+        failure_send(control_fd, BC_CONTROL_FAILED, 0, &why);
+        _exit(1);
+    }
+    unsigned char text[128];
+    bc_wire_writer payload = {.data = text, .cap = sizeof text};
+    bc_wire_put_string(&payload, l.world.mode, strlen(l.world.mode));
+    send_control(&l, BC_CONTROL_READY, 0, &payload);
+    for (;;) {
+        wait_and_handle(&l);
+    }
+}

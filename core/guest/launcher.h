@@ -1,0 +1,79 @@
+/* The launcher: one per runtime, outside the sandboxes; clones them and dies with the host. */
+#ifndef GUEST_LAUNCHER_H
+#define GUEST_LAUNCHER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include "failure.h"
+
+/* Sandboxes of one launcher: each holds a descriptor or two here and a process on the machine. */
+#define LAUNCHER_MAX_SANDBOXES 4096
+#define LAUNCHER_MAX_TEMPLATES 64
+
+/* Where things stand in the launcher's own small root; every sandbox begins with a copy of it. */
+#define WORLD_TEMPLATES "/templates"
+#define WORLD_HOST_TEMPLATE "/templates/host"
+#define WORLD_NEW_ROOT "/new" /* a sandbox binds its template here */
+#define WORLD_STORE "/store"  /* a sandbox mounts its storage here */
+#define WORLD_EMPTY "/empty"  /* hides directories of /proc */
+
+/* Ids inside a sandbox. */
+#define SANDBOX_UID 1000
+
+/* Ranges of ids that one machine has for sandboxes. */
+#define SLOT_IDS 65536u
+#define SLOT_COUNT 4095u
+
+struct world {
+    bool privileged;    /* sandboxes get a range of ids; otherwise one id */
+    int host_mounts_fd; /* the mount namespace with the host's files, for templates */
+    int own_mounts_fd;
+    int slots_fd; /* directory of the id registry; -1 unless privileged */
+    unsigned char slots_held[SLOT_COUNT / 8 + 1];
+    const char *mode; /* for status and doctor */
+};
+
+/* world.c: leaves the host's session, enters the launcher's namespaces, builds its root. */
+int world_enter(struct world *world, struct failure *why);
+
+/* template_host.c: builds the template "host" below `target`, from the host's files, before the
+ * root changes. */
+int template_host_build(const char *target, struct failure *why);
+
+/* template_dir.c: makes the template directory `path` of the host available; `mounted` is where
+ * it stands in the launcher's root. */
+int template_dir_open(const struct world *world, const char *path, char *mounted, size_t cap,
+                      struct failure *why);
+
+/* slots.c: ranges of ids that no other process of the machine uses while the lock is held. */
+struct slot {
+    int lock_fd; /* -1: none */
+    unsigned number;
+    uint32_t base; /* the first id of the range */
+};
+int slots_open(struct world *world, struct failure *why);
+int slot_take(struct world *world, struct slot *slot, struct failure *why);
+void slot_give_back(struct world *world, struct slot *slot);
+
+/* What a cloned sandbox needs to set itself up. */
+struct plan {
+    uint32_t tag;
+    bool privileged;
+    bool best_effort;
+    int64_t lease_ms;
+    uint64_t storage_bytes;
+    const char *template_at; /* below WORLD_TEMPLATES */
+    int channel_fd;
+    int alive_fd; /* hangs up when the launcher is gone */
+    int sync_fd;  /* a byte arrives when the ids are mapped; -1: it maps its own */
+    int lock_fd;  /* of its ids; -1: none */
+};
+
+/* isolate.c: becomes process 1 of the sandbox; never returns. */
+_Noreturn void isolate_and_run(const struct plan *plan);
+
+/* launcher.c */
+_Noreturn void launcher_main(int control_fd, int host_pidfd);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * The supervisor of one command: a process that shares memory with process 1 (CLONE_VM), is the
+ * subreaper of everything the command starts, and so can end and count the command's whole tree,
+ * whatever it forks or setsid()s, without touching its neighbours.
+ */
+#ifndef GUEST_REAPER_H
+#define GUEST_REAPER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#define REAPER_STACK_BYTES (16u << 10)
+#define REAPER_QUEUE 1024
+
+struct command {
+    const char **argv; /* two free places before it, for /bin/sh and the script's path */
+    const char **envp;
+    const char *cwd;
+    int fds[3];
+    bool change_user;
+    bool detach;
+};
+
+/* One mapping: a guard page, the supervisor's stack, the command's stack until its exec, this. */
+struct reaper {
+    struct command command;
+
+    /* Requests of process 1, after which it sends SIGUSR1. Atomic. */
+    int stop;        /* SIGTERM or SIGKILL, to the whole tree */
+    int signal_main; /* to the command itself */
+
+    /* Results; complete when `main_done` is set (atomic) or the supervisor is gone. */
+    int main_done;
+    int main_pid;
+    int status;
+    int spawn_errno; /* the command could not be started */
+    int spawn_cwd;   /* … because of its working directory */
+    int64_t ended_us;
+    struct rusage usage;
+    int left_running;
+
+    /* Private to the supervisor. */
+    int stop_sent;
+    int queue[REAPER_QUEUE];
+};
+
+struct reaper *reaper_new(void);
+void reaper_free(struct reaper *reaper);
+/* Starts the supervisor: its process id, or -errno. It keeps using `reaper` until it is reaped. */
+long reaper_start(struct reaper *reaper);
+/* Kills every child of the calling process but those that `spare` names. */
+void reaper_kill_children(bool (*spare)(void *ud, int pid), void *ud);
+
+/* spawn.c: runs in the command's process, in process 1's memory, until the exec. */
+int spawn_main(void *reaper);
+
+#endif

@@ -1,0 +1,24 @@
+#include "init.h"
+
+#include <errno.h>
+
+void send_frame(struct init *init, uint32_t type, uint32_t stream, const void *payload, size_t len)
+{
+    unsigned char header[BC_FRAME_HEADER];
+    bc_frame_put_header(header, type, stream, (uint32_t)len);
+    if (!queue_put(&init->out, header, sizeof header) || !queue_put(&init->out, payload, len)) {
+        init_die(init, "out of memory");
+    }
+}
+
+void send_flush(struct init *init)
+{
+    while (init->out.len > 0) {
+        long n = sys_send(init->channel_fd, init->out.data + init->out.start, init->out.len,
+                          MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (n == -EINTR) continue;
+        if (n == -EAGAIN) return;
+        if (n < 0) init_die(init, "the library is gone");
+        queue_drop(&init->out, (size_t)n);
+    }
+}

@@ -1,0 +1,109 @@
+/*
+ * The registry of id ranges, /run/barchan/ids: one lock file per range. A lock is held by the
+ * launcher and the sandbox's process 1 and vanishes with the last of them, however they die. The
+ * range from 0x70000000 to 0x7FFFFFFF is left free by systemd's and the distributions'
+ * assignments of user and group ids.
+ */
+#include "launcher.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FIRST_ID 0x70000000u
+
+/* A directory below `dir` that only root can change. */
+static int open_private_dir(int dir, const char *name, mode_t mode)
+{
+    if (mkdirat(dir, name, mode) < 0 && errno != EEXIST) return -1;
+    int fd = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    struct stat st;
+    if (fd < 0 || fstat(fd, &st) < 0) return -1;
+    if (st.st_uid == 0 && (st.st_mode & 022) == 0) return fd;
+    close(fd);
+    errno = EPERM;
+    return -1;
+}
+
+/* Whether this process's user namespace has the ids at all. */
+static bool ids_are_mapped(const char *map)
+{
+    FILE *file = fopen(map, "re");
+    if (file == NULL) return false;
+    bool mapped = false;
+    uint64_t inside, outside, count;
+    while (fscanf(file, "%" SCNu64 " %" SCNu64 " %" SCNu64, &inside, &outside, &count) == 3) {
+        uint64_t end = FIRST_ID + (uint64_t)SLOT_COUNT * SLOT_IDS;
+        if (inside <= FIRST_ID && inside + count >= end) mapped = true;
+    }
+    fclose(file);
+    return mapped;
+}
+
+int slots_open(struct world *world, struct failure *why)
+{
+    if (!ids_are_mapped("/proc/self/uid_map") || !ids_are_mapped("/proc/self/gid_map")) {
+        return fail_status(why, BC_WIRE_EUNSUPPORTED,
+                           "the root of this user namespace has no ids to give to sandboxes; "
+                           "run as an ordinary user");
+    }
+    int run = open("/run", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (run < 0) return fail_os(why, errno, "open /run");
+    int barchan = open_private_dir(run, "barchan", 0755);
+    int os_error = errno;
+    close(run);
+    if (barchan < 0) return fail_os(why, os_error, "the registry of ids, /run/barchan");
+    world->slots_fd = open_private_dir(barchan, "ids", 0700);
+    os_error = errno;
+    close(barchan);
+    if (world->slots_fd < 0) return fail_os(why, os_error, "the registry of ids, /run/barchan/ids");
+    return 0;
+}
+
+/* The lock of one range: its descriptor, -1 when somebody else has it, -2 with errno. A file that
+ * was removed between open and lock belongs to a range that is being given back: not ours. */
+static int try_lock(int dir, const char *name)
+{
+    int fd = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return -2;
+    struct stat st;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) return fd;
+    close(fd);
+    return -1;
+}
+
+int slot_take(struct world *world, struct slot *slot, struct failure *why)
+{
+    /* Beginning at a place of its own, a launcher seldom meets the locks of another. */
+    unsigned first = (unsigned)getpid() * 61u % SLOT_COUNT;
+    for (unsigned i = 0; i < SLOT_COUNT; i++) {
+        unsigned number = (first + i) % SLOT_COUNT;
+        if (world->slots_held[number / 8] & 1u << number % 8) continue;
+        char name[16];
+        snprintf(name, sizeof name, "%u", number);
+        int fd = try_lock(world->slots_fd, name);
+        if (fd == -2) return fail_os(why, errno, "lock a range of ids, /run/barchan/ids/%s", name);
+        if (fd < 0) continue;
+        world->slots_held[number / 8] |= (unsigned char)(1u << number % 8);
+        *slot = (struct slot){.lock_fd = fd, .number = number};
+        slot->base = FIRST_ID + number * SLOT_IDS;
+        return 0;
+    }
+    return fail_status(why, BC_WIRE_ELIMIT, "all %u ranges of ids are in use by sandboxes",
+                       SLOT_COUNT);
+}
+
+void slot_give_back(struct world *world, struct slot *slot)
+{
+    if (slot->lock_fd < 0) return;
+    char name[16];
+    snprintf(name, sizeof name, "%u", slot->number);
+    unlinkat(world->slots_fd, name, 0); /* while it is still locked */
+    close(slot->lock_fd);
+    slot->lock_fd = -1;
+    world->slots_held[slot->number / 8] &= (unsigned char)~(1u << slot->number % 8);
+}

@@ -1,0 +1,87 @@
+/* From the supervisor's child to the command. Borrowed memory: system calls and local variables
+ * only. */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include "isolate.h"
+#include "reaper.h"
+#include "sys.h"
+
+static const char *path_of(const char **envp)
+{
+    for (; *envp != NULL; envp++) {
+        if (strncmp(*envp, "PATH=", 5) == 0) return *envp + 5;
+    }
+    return "/usr/local/bin:/usr/bin:/bin";
+}
+
+/* Returns only on failure. A text file without #! is run by /bin/sh, as execvp does. */
+static int try_exec(struct reaper *reaper, const char *path)
+{
+    const char **argv = reaper->command.argv;
+    int error = (int)-SYS3(SYS_execve, path, argv, reaper->command.envp);
+    if (error != ENOEXEC) return error;
+    const char *first = argv[0];
+    argv[-1] = "/bin/sh";
+    argv[0] = path;
+    SYS3(SYS_execve, "/bin/sh", argv - 1, reaper->command.envp);
+    argv[0] = first;
+    return ENOEXEC;
+}
+
+static int search_and_exec(struct reaper *reaper)
+{
+    const char *name = reaper->command.argv[0];
+    if (name[0] == '\0') return ENOENT;
+    if (strchr(name, '/') != NULL) return try_exec(reaper, name);
+    size_t name_len = strlen(name);
+    int error = ENOENT;
+    for (const char *dir = path_of(reaper->command.envp); dir != NULL;) {
+        const char *end = strchr(dir, ':');
+        size_t len = end == NULL ? strlen(dir) : (size_t)(end - dir);
+        char path[BC_FRAME_MAX_PATH];
+        if (len + 1 + name_len + 1 <= sizeof path) {
+            memcpy(path, dir, len);
+            if (len > 0) path[len++] = '/';
+            memcpy(path + len, name, name_len + 1);
+            int this_error = try_exec(reaper, path);
+            if (this_error != ENOENT && this_error != ENOTDIR && this_error != EACCES) {
+                return this_error;
+            }
+            if (this_error == EACCES) error = EACCES; /* the most telling answer */
+        }
+        dir = end == NULL ? NULL : end + 1;
+    }
+    return error;
+}
+
+static int prepare(const struct command *command)
+{
+    if (command->change_user) {
+        long rc = SYS3(SYS_setresgid, SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
+        if (rc == 0) rc = SYS3(SYS_setresuid, SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
+        if (rc < 0) return (int)-rc;
+    }
+    SYS1(SYS_setsid, 0);
+    for (int i = 0; i < 3; i++) {
+        long rc = sys_dup3(command->fds[i], i, 0);
+        if (rc < 0) return (int)-rc;
+    }
+    sys_close_range(3, ~0U, 0);
+    const sys_sigset none = 0;
+    sys_sigprocmask(SIG_SETMASK, &none);
+    return 0;
+}
+
+int spawn_main(void *argument)
+{
+    struct reaper *reaper = argument;
+    int error = prepare(&reaper->command);
+    if (error == 0) {
+        error = (int)-SYS1(SYS_chdir, reaper->command.cwd);
+        if (error != 0) reaper->spawn_cwd = 1;
+    }
+    if (error == 0) error = search_and_exec(reaper);
+    reaper->spawn_errno = error;
+    sys_exit(127);
+}

@@ -1,0 +1,29 @@
+/*
+ * How a sandbox is isolated and reached. A backend starts something at the other end of whose
+ * byte stream a guest answers; everything after that goes over the channel and is the same for
+ * all of them.
+ */
+#ifndef BC_SANDBOX_BACKEND_H
+#define BC_SANDBOX_BACKEND_H
+
+#include <stdint.h>
+#include "base/error.h"
+#include <barchan/sandbox.h>
+
+typedef struct bc_backend {
+    const char *name;
+    /* Has the sandbox started; *channel_fd becomes the library's end of its channel. Failures
+     * that show only later arrive by the channel or by bc_sandbox_gone. On success the backend
+     * holds a reference to the sandbox until it reports it gone. */
+    int (*start)(barchan_sandbox *sbx, int *channel_fd, barchan_error *err);
+    /* Kills it; never waits; may be called more than once. bc_sandbox_gone follows. */
+    void (*kill)(barchan_sandbox *sbx);
+} bc_backend;
+
+extern const bc_backend bc_backend_namespace;
+
+/* For backends: nothing of the sandbox runs any more. Drops the backend's reference. `why` is
+ * NULL when there is nothing to add to `ending` (bc_ending). */
+void bc_sandbox_gone(barchan_sandbox *sbx, uint32_t ending, const barchan_error *why);
+
+#endif

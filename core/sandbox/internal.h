@@ -1,0 +1,107 @@
+/* What the files of this room share. */
+#ifndef BC_SANDBOX_INTERNAL_H
+#define BC_SANDBOX_INTERNAL_H
+
+#include <barchan/sandbox.h>
+#include "backend.h"
+#include "base/buf.h"
+#include "channel/channel.h"
+#include "runtime/loop.h"
+
+typedef struct bc_room bc_room;
+typedef struct bc_launcher bc_launcher;
+
+/* An exec or a file operation: one stream of the sandbox's channel. */
+typedef struct bc_stream bc_stream;
+typedef struct bc_stream_ops {
+    /* Negative: the frame breaks the protocol. May free the stream. */
+    int (*on_frame)(bc_stream *stream, const bc_frame *frame);
+    /* The sandbox has ended; the stream is unlinked already. Must not call back at once. */
+    void (*on_lost)(bc_stream *stream);
+} bc_stream_ops;
+
+struct bc_stream {
+    bc_stream *next, *prev;
+    barchan_sandbox *sbx; /* NULL once unlinked */
+    uint32_t id;
+    const bc_stream_ops *ops;
+};
+
+struct barchan_sandbox {
+    barchan_sandbox *next, *prev; /* of the room, newest first */
+    barchan_runtime *rt;
+    bc_room *room;
+    bc_resident resident;
+    const bc_backend *backend;
+    int refs;           /* the handle's and the backend's */
+    int handle_dropped; /* destroyed by its owner */
+    char id[24];
+    barchan_sandbox_state state;
+    barchan_end_reason end_reason;
+    int64_t born_ms, ended_ms;
+    /* profile */
+    char *template_name;
+    int64_t lease_ms;
+    uint64_t storage_bytes;
+    int best_effort;
+    char **env;
+    /* creation */
+    barchan_sandbox_created_fn created;
+    void *created_ud;
+    bc_defer created_defer;
+    barchan_error created_error; /* code 0: it succeeded */
+    bc_timer *create_timer;
+    bc_cancel_watch *create_cancel;
+    bc_buf layers;
+    /* channel */
+    bc_channel *channel;
+    bc_stream *streams;
+    unsigned stream_count;
+    int running; /* execs among them */
+    uint32_t last_stream;
+    int abandoned; /* streams were given up that the guest may still use */
+    /* backend_namespace.c */
+    uint32_t tag;
+    int guest_fd; /* until the launcher has it */
+    int want_kill;
+};
+
+/* The room of a runtime: its sandboxes and its launcher. NULL: out of memory. */
+struct bc_room {
+    barchan_runtime *rt;
+    barchan_sandbox *sandboxes;
+    bc_launcher *launcher;
+    uint32_t last_tag;
+};
+bc_room *bc_sandbox_room(barchan_runtime *rt);
+
+/* sandbox.c */
+void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barchan_error *why);
+/* A call on the sandbox is allowed: it exists and has not ended. */
+int bc_sandbox_check(const barchan_sandbox *sbx, barchan_error *err);
+/* A call that waits is allowed here: not inside a callback. */
+int bc_sandbox_may_wait(barchan_runtime *rt, barchan_error *err);
+int bc_stream_open(bc_stream *stream, barchan_sandbox *sbx, const bc_stream_ops *ops,
+                   barchan_error *err);
+void bc_stream_close(bc_stream *stream);
+/* 0, or lost: the stream's on_lost has been or will be called. */
+int bc_stream_send(bc_stream *stream, uint32_t type, const void *head, size_t head_len,
+                   const void *body, size_t body_len, barchan_error *err);
+int bc_stream_credit(bc_stream *stream, uint32_t type, uint32_t bytes);
+
+/* profile.c */
+int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);
+void bc_profile_clear(barchan_sandbox *sbx);
+/* Copies a caller's options struct of any age: what it lacks is zero. */
+int bc_options_copy(void *to, size_t size, const void *from, barchan_error *err);
+/* Checks "NAME=value". */
+int bc_env_check(const char *const *env, const char *what, barchan_error *err);
+
+/* wire.c: payloads of requests, growing. */
+int bc_put_wire_u32(bc_buf *out, uint32_t value);
+int bc_put_wire_u64(bc_buf *out, uint64_t value);
+int bc_put_wire_string(bc_buf *out, const char *text, size_t len);
+/* Fills `err` from a failure the guest sent; negative: malformed. */
+int bc_read_failure(bc_wire_reader *in, barchan_error *err);
+
+#endif

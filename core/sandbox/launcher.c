@@ -1,0 +1,233 @@
+#include "launcher.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include "base/cleanup.h"
+#include "guest_image.h"
+#include "runtime/child.h"
+
+struct bc_launcher {
+    bc_room *room;
+    bc_child *child;
+    bc_watch *watch;
+    int control_fd;
+    char mode[96];
+    barchan_error error; /* code 0: none; why no sandbox can be made */
+};
+
+const char *bc_launcher_mode(const bc_launcher *launcher)
+{
+    return launcher->mode;
+}
+
+/* ---- from the launcher ---- */
+
+static barchan_sandbox *find(bc_launcher *launcher, uint32_t tag)
+{
+    for (barchan_sandbox *sbx = launcher->room->sandboxes; sbx != NULL; sbx = sbx->next) {
+        if (sbx->tag == tag && sbx->backend == &bc_backend_namespace) return sbx;
+    }
+    return NULL;
+}
+
+static void on_message(bc_launcher *launcher, const bc_frame *message)
+{
+    bc_wire_reader in = bc_wire_read(message);
+    if (message->type == BC_CONTROL_READY) {
+        const char *mode = bc_wire_string(&in, sizeof launcher->mode - 1);
+        memcpy(launcher->mode, mode, strlen(mode) + 1);
+    } else if (message->type == BC_CONTROL_FAILED) {
+        if (bc_read_failure(&in, &launcher->error) < 0) {
+            bc_error_set(&launcher->error, BARCHAN_EPROTOCOL, "the launcher failed");
+        }
+    } else if (message->type == BC_CONTROL_ENDED) {
+        uint32_t status = bc_wire_u32(&in), ending = bc_wire_u32(&in);
+        barchan_sandbox *sbx = find(launcher, message->stream);
+        (void)status;
+        if (sbx != NULL && bc_wire_done(&in)) bc_sandbox_gone(sbx, ending, NULL);
+    }
+}
+
+/* 1: there may be more, 0: nothing now, -1: the launcher closed. */
+static int read_message(bc_launcher *launcher)
+{
+    unsigned char bytes[1024];
+    ssize_t n = recv(launcher->control_fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    if (n < 0) return errno == EINTR ? 1 : errno == EAGAIN ? 0 : -1;
+    if (n < (ssize_t)BC_FRAME_HEADER) return -1;
+    bc_frame message = {.length = bc_get_u32(bytes),
+                        .type = bc_get_u32(bytes + 4),
+                        .stream = bc_get_u32(bytes + 8),
+                        .payload = bytes + BC_FRAME_HEADER};
+    if (message.length != (size_t)n - BC_FRAME_HEADER) return -1;
+    on_message(launcher, &message);
+    return 1;
+}
+
+static void on_control(void *ud, unsigned events)
+{
+    bc_launcher *launcher = ud;
+    int rc = 1;
+    while (rc > 0) {
+        rc = read_message(launcher);
+    }
+    /* A closed socket is followed by the exit, which is acted upon. */
+    if (rc < 0) {
+        bc_watch_set(launcher->watch, 0, NULL);
+    } else if (events & BC_WRITABLE) {
+        bc_launcher_serve(launcher);
+    }
+}
+
+/* With the launcher all its sandboxes are dead: they die by its death signal. */
+static void on_exit_of_launcher(bc_child *child, int status, void *ud)
+{
+    bc_launcher *launcher = ud;
+    bc_room *room = launcher->room;
+    (void)child, (void)status;
+    while (read_message(launcher) > 0) {}
+    if (launcher->error.code == 0) {
+        bc_error_set(&launcher->error, BARCHAN_ELOST, "the launcher process died");
+    }
+    barchan_error why = launcher->error;
+    room->launcher = NULL;
+    for (barchan_sandbox *sbx = room->sandboxes, *next; sbx != NULL; sbx = next) {
+        next = sbx->next;
+        if (sbx->backend == &bc_backend_namespace) {
+            bc_sandbox_gone(sbx, BC_ENDING_UNKNOWN, &why);
+        }
+    }
+    bc_launcher_close(launcher);
+}
+
+/* ---- to the launcher ---- */
+
+static int send_message(bc_launcher *launcher, uint32_t type, uint32_t tag, const bc_buf *payload,
+                        int fd)
+{
+    unsigned char header[BC_FRAME_HEADER];
+    bc_frame_put_header(header, type, tag, (uint32_t)payload->len);
+    struct iovec iov[] = {{.iov_base = header, .iov_len = sizeof header},
+                          {.iov_base = bc_buf_data(payload), .iov_len = payload->len}};
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr msg = {.msg_iov = iov, .msg_iovlen = 2};
+    if (fd >= 0) {
+        msg.msg_control = control.bytes;
+        msg.msg_controllen = sizeof control.bytes;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    }
+    ssize_t n;
+    do {
+        n = sendmsg(launcher->control_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    return n < 0 ? -errno : 0;
+}
+
+static int send_start(bc_launcher *launcher, barchan_sandbox *sbx)
+{
+    bc_buf payload cleanup_buf;
+    bc_buf_init(&payload, BC_FRAME_MAX_PATH + 64);
+    int rc = bc_put_wire_u32(&payload, (uint32_t)sbx->best_effort);
+    if (rc == 0) rc = bc_put_wire_u64(&payload, (uint64_t)sbx->lease_ms);
+    if (rc == 0) rc = bc_put_wire_u64(&payload, sbx->storage_bytes);
+    if (rc == 0) {
+        rc = bc_put_wire_string(&payload, sbx->template_name, strlen(sbx->template_name));
+    }
+    if (rc < 0) return -ENOMEM;
+    return send_message(launcher, BC_CONTROL_START, sbx->tag, &payload, sbx->guest_fd);
+}
+
+/* Returns 0 when nothing is left to send for the sandbox, else -EAGAIN. Another failure means
+ * that the launcher is dying; its exit settles everything. */
+static int serve(bc_launcher *launcher, barchan_sandbox *sbx)
+{
+    if (sbx->guest_fd >= 0) {
+        if (send_start(launcher, sbx) == -EAGAIN) return -EAGAIN;
+        close(steal_fd(&sbx->guest_fd));
+    }
+    if (sbx->want_kill) {
+        bc_buf empty = {0};
+        int rc = send_message(launcher, BC_CONTROL_KILL, sbx->tag, &empty, -1);
+        if (rc == -EAGAIN) return rc;
+        sbx->want_kill = 0;
+    }
+    return 0;
+}
+
+void bc_launcher_serve(bc_launcher *launcher)
+{
+    int rc = 0;
+    for (barchan_sandbox *sbx = launcher->room->sandboxes; sbx != NULL; sbx = sbx->next) {
+        if (sbx->backend == &bc_backend_namespace) rc |= serve(launcher, sbx);
+    }
+    bc_watch_set(launcher->watch, BC_READABLE | (rc < 0 ? BC_WRITABLE : 0), NULL);
+}
+
+/* ---- the process ---- */
+
+static int spawn(bc_launcher *launcher, int control_fd, barchan_error *err)
+{
+    barchan_runtime *rt = launcher->room->rt;
+    cleanup_close int program = bc_guest_image_open(bc_runtime_options(rt)->guest_path, err);
+    if (program < 0) return program;
+    cleanup_close int host = pidfd_open(getpid(), 0);
+    if (host < 0) return bc_error_set_os(err, errno, "open a pidfd of this process");
+    const char *const argv[] = {"barchan-guest", "launcher", NULL};
+    const char *const envp[] = {NULL};
+    const int fds[] = {-1, -1, -1, control_fd, host};
+    const bc_child_options options = {
+        .program_fd = program, .argv = argv, .envp = envp, .fds = fds, .fd_count = 5};
+    return bc_child_spawn(&launcher->child, rt, &options, on_exit_of_launcher, launcher, err);
+}
+
+static int open_launcher(bc_launcher *launcher, barchan_error *err)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+        return bc_error_set_os(err, errno, "create a socket pair");
+    }
+    launcher->control_fd = pair[0];
+    cleanup_close int theirs = pair[1];
+    int rc = bc_watch_open(&launcher->watch, launcher->room->rt, launcher->control_fd, on_control,
+                           launcher, err);
+    if (rc == 0) rc = bc_watch_set(launcher->watch, BC_READABLE, err);
+    if (rc == 0) rc = spawn(launcher, theirs, err);
+    return rc;
+}
+
+int bc_launcher_ensure(bc_room *room, barchan_error *err)
+{
+    if (room->launcher != NULL) return 0;
+    bc_launcher *launcher = calloc(1, sizeof *launcher);
+    if (launcher == NULL) return bc_error_nomem(err);
+    launcher->room = room;
+    launcher->control_fd = -1;
+    int rc = open_launcher(launcher, err);
+    if (rc < 0) {
+        bc_launcher_close(launcher);
+        return bc_error_context(err, "start the launcher");
+    }
+    room->launcher = launcher;
+    return 0;
+}
+
+void bc_launcher_close(bc_launcher *launcher)
+{
+    if (launcher == NULL) return;
+    bc_child_close(launcher->child);
+    bc_watch_close(launcher->watch);
+    if (launcher->control_fd >= 0) close(launcher->control_fd);
+    free(launcher);
+}

@@ -1,0 +1,105 @@
+#include <stdlib.h>
+#include <string.h>
+#include "base/limits.h"
+#include "internal.h"
+
+int bc_options_copy(void *to, size_t size, const void *from, barchan_error *err)
+{
+    size_t given;
+    memset(to, 0, size);
+    if (from == NULL) return 0;
+    memcpy(&given, from, sizeof given);
+    if (given < sizeof given) {
+        return bc_error_set(err, BARCHAN_EINVAL, "struct_size is %zu; set it to sizeof the struct",
+                            given);
+    }
+    memcpy(to, from, given < size ? given : size);
+    return 0;
+}
+
+int bc_env_check(const char *const *env, const char *what, barchan_error *err)
+{
+    if (env == NULL) return 0;
+    size_t count = 0;
+    for (; env[count] != NULL; count++) {
+        if (strchr(env[count], '=') == NULL || env[count][0] == '=') {
+            return bc_error_set(err, BARCHAN_EINVAL, "%s: '%.64s' is not NAME=value", what,
+                                env[count]);
+        }
+        if (count >= BC_ENV_MAX) {
+            return bc_error_set(err, BARCHAN_ELIMIT, "%s: more than %d variables", what,
+                                BC_ENV_MAX);
+        }
+    }
+    return 0;
+}
+
+static char **copy_strings(const char *const *list)
+{
+    size_t count = 0;
+    while (list != NULL && list[count] != NULL) {
+        count++;
+    }
+    char **copy = calloc(count + 1, sizeof *copy);
+    for (size_t i = 0; copy != NULL && i < count; i++) {
+        copy[i] = strdup(list[i]);
+        if (copy[i] == NULL) {
+            while (i > 0) {
+                free(copy[--i]);
+            }
+            free(copy);
+            return NULL;
+        }
+    }
+    return copy;
+}
+
+static int check(const barchan_profile *profile, barchan_error *err)
+{
+    const char *name = profile->template_name;
+    if (name != NULL && strcmp(name, "host") != 0 && name[0] != '/') {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "unknown template '%.64s': use \"host\" or the absolute path of a "
+                            "directory with a root file system",
+                            name);
+    }
+    if (name != NULL && strlen(name) >= BC_FRAME_MAX_PATH) {
+        return bc_error_set(err, BARCHAN_EINVAL, "the template's path is too long");
+    }
+    if (profile->network != BARCHAN_NETWORK_OFF) {
+        return bc_error_set(err, BARCHAN_EINVAL, "unknown network profile %d",
+                            (int)profile->network);
+    }
+    if (profile->lease_ms < 0 || profile->lease_ms > BC_SANDBOX_MAX_LEASE_MS) {
+        return bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days, not %lld ms",
+                            (long long)profile->lease_ms);
+    }
+    if (profile->storage_bytes != 0 && profile->storage_bytes < BC_SANDBOX_MIN_STORAGE_BYTES) {
+        return bc_error_set(err, BARCHAN_EINVAL, "storage_bytes is below 1 MiB");
+    }
+    if (profile->timeout_ms < 0) return bc_error_set(err, BARCHAN_EINVAL, "timeout_ms is negative");
+    return bc_env_check(profile->env, "env", err);
+}
+
+int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err)
+{
+    int rc = check(profile, err);
+    if (rc < 0) return rc;
+    sbx->template_name = strdup(profile->template_name == NULL ? "host" : profile->template_name);
+    sbx->env = copy_strings(profile->env);
+    if (sbx->template_name == NULL || sbx->env == NULL) return bc_error_nomem(err);
+    sbx->lease_ms = profile->lease_ms == 0 ? BC_SANDBOX_DEFAULT_LEASE_MS : profile->lease_ms;
+    sbx->storage_bytes =
+        profile->storage_bytes == 0 ? BC_SANDBOX_DEFAULT_STORAGE_BYTES : profile->storage_bytes;
+    sbx->best_effort = profile->best_effort != 0;
+    return 0;
+}
+
+void bc_profile_clear(barchan_sandbox *sbx)
+{
+    for (char **env = sbx->env; env != NULL && *env != NULL; env++) {
+        free(*env);
+    }
+    free(sbx->env);
+    free(sbx->template_name);
+}

@@ -1,0 +1,65 @@
+#include <string.h>
+#include "base/clock.h"
+#include "internal.h"
+
+const char *barchan_sandbox_state_name(barchan_sandbox_state state)
+{
+    switch (state) {
+    case BARCHAN_SANDBOX_STARTING: return "starting";
+    case BARCHAN_SANDBOX_READY: return "ready";
+    case BARCHAN_SANDBOX_ENDED: return "ended";
+    }
+    return "unknown";
+}
+
+const char *barchan_end_reason_name(barchan_end_reason reason)
+{
+    switch (reason) {
+    case BARCHAN_END_NONE: return "none";
+    case BARCHAN_END_TERMINATED: return "terminated";
+    case BARCHAN_END_LEASE_EXPIRED: return "lease_expired";
+    case BARCHAN_END_HOST_GONE: return "host_gone";
+    case BARCHAN_END_PROTOCOL_ERROR: return "protocol_error";
+    case BARCHAN_END_CRASHED: return "crashed";
+    case BARCHAN_END_CREATE_FAILED: return "create_failed";
+    }
+    return "unknown";
+}
+
+int barchan_sandbox_status(const barchan_sandbox *sbx, barchan_sandbox_info *info,
+                           barchan_error *err)
+{
+    if (sbx == NULL || info == NULL || info->struct_size < sizeof info->struct_size) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "sandbox and info with its struct_size are needed");
+    }
+    int ended = sbx->state == BARCHAN_SANDBOX_ENDED;
+    int64_t age = (ended ? sbx->ended_ms : bc_clock_ms()) - sbx->born_ms;
+    barchan_sandbox_info full = {
+        .struct_size = info->struct_size,
+        .id = sbx->id,
+        .state = sbx->state,
+        .end_reason = sbx->end_reason,
+        .template_name = sbx->template_name,
+        .age_ms = age,
+        .lease_left_ms = ended || age > sbx->lease_ms ? 0 : sbx->lease_ms - age,
+        .running = sbx->running,
+        .layers = sbx->layers.len == 0 ? "{}" : bc_buf_data(&sbx->layers),
+    };
+    memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
+    return 0;
+}
+
+size_t barchan_sandbox_list(barchan_runtime *rt, barchan_sandbox **list, size_t capacity)
+{
+    size_t count = 0;
+    if (bc_runtime_check(rt, NULL) < 0) return 0;
+    bc_room *room = bc_runtime_room(rt, BC_ROOM_SANDBOX);
+    for (barchan_sandbox *sbx = room == NULL ? NULL : room->sandboxes; sbx != NULL;
+         sbx = sbx->next) {
+        if (sbx->handle_dropped) continue;
+        if (count < capacity) list[count] = sbx;
+        count++;
+    }
+    return count;
+}

@@ -1,0 +1,256 @@
+-- The default agent loop: ask the model, run the tools it calls, until it answers. Copy this file and
+-- change it: everything it uses is public.
+local _, core = ...
+
+local messages = require "barchan.messages"
+local options = require "barchan.options"
+local policy = require "barchan.policy"
+local task = require "barchan.task"
+local tool = require "barchan.tool"
+local toolset = require "barchan.toolset"
+
+local agent = {}
+
+local MAX_PAUSES = 5 -- a provider's own tool loop may ask to be continued, but not for ever
+local WRAP_UP = "You have used all the steps that you had. Do not call tools any more: answer now "
+  .. "with what you know, and say what is left undone."
+
+local spec = {
+  model = "table",
+  tools = "table",
+  system = "string",
+  max_steps = "integer", -- completions with tools; default 16
+  max_tokens = "integer", -- of one completion
+  max_seconds = "number", -- of a run
+  max_output_tokens = "integer", -- of a run
+  policy = "table",
+  on_event = "function", -- (event): every event of the run
+  on_delta = "function", -- (text): the answer as it arrives
+  transcript = "table",
+  stream = "boolean",
+  extra = "table",
+}
+
+---@class barchan.Agent
+local Agent = { __name = "barchan.agent" }
+Agent.__index = Agent
+
+--- An agent: model + tools + policy + limits. Runs are independent of each other.
+---@return barchan.Agent
+function agent.create(given)
+  options.check("agent", given, spec)
+  if given.model == nil then error("agent: option 'model' is missing", 2) end
+  local tools = given.tools
+  if tools ~= nil and not toolset.is_toolset(tools) then tools = toolset.create(tools) end
+  local self = { policies = policy.list(given.policy) }
+  for key, value in pairs(given) do self[key] = value end
+  self.tools = tools
+  self.max_steps = given.max_steps or 16
+  if self.max_steps < 1 then error("agent: option 'max_steps' must be at least 1", 2) end
+  return setmetatable(self, Agent)
+end
+
+-- ---- one run ----
+
+local Run = {}
+Run.__index = Run
+
+function Run:emit(event)
+  self.seq = self.seq + 1
+  event.seq = self.seq
+  event.time = core.util.wall_time()
+  event.run_id = self.id
+  event.turn = event.turn or self.turn
+  core.host.emit(event)
+  if self.agent.transcript then self.agent.transcript:write(event) end
+  if self.agent.on_event then self.agent.on_event(event) end
+end
+
+local usage_fields = {
+  "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens",
+}
+
+function Run:count(usage)
+  for _, field in ipairs(usage_fields) do
+    if math.type(usage[field]) == "integer" and usage[field] >= 0 then
+      self.usage[field] = (self.usage[field] or 0) + usage[field]
+    end
+  end
+end
+
+-- One completion. `choice` is "none" for the wrap-up turn.
+function Run:complete(choice)
+  local a = self.agent
+  self.turn = self.turn + 1
+  self:emit { type = "turn_started" }
+  local tools = a.tools
+  local reply, err = a.model:complete {
+    messages = self.messages,
+    tools = tools,
+    system = a.system,
+    tool_choice = choice,
+    max_tokens = a.max_tokens,
+    stream = a.stream,
+    extra = a.extra,
+    on_event = function(kind, data)
+      self:emit { type = kind == "restart" and "restart" or kind .. "_delta", text = data }
+      if kind == "text" and a.on_delta then a.on_delta(data) end
+    end,
+  }
+  if not reply then return nil, err end
+  self.messages[#self.messages + 1] = reply
+  self.text = reply.text ~= "" and reply.text or self.text
+  self:count(reply.usage or {})
+  self:emit { type = "model_reply", reply = reply }
+  return reply
+end
+
+-- Runs one call under the policies; returns the tool message.
+function Run:call(call, run_call)
+  local started = core.util.now()
+  self:emit {
+    type = "tool_call", call_id = call.id, name = call.name,
+    arguments = call.arguments or call.arguments_text,
+  }
+  local decided = call.error == nil and policy.ask(self.agent.policies, "before_call", call, self)
+  local message
+  if decided then
+    local reason = decided.reason or "the policy does not allow it"
+    message = messages.tool_result(call, "not run: denied: " .. reason, true)
+    if decided.action == "stop" then self.stopped = self.stopped or "denied" end
+  else
+    message = run_call()
+  end
+  policy.tell(self.agent.policies, "after_call", call, message, self)
+  self:emit {
+    type = "tool_result", call_id = call.id, name = call.name, content = message.content,
+    is_error = message.is_error, seconds = core.util.now() - started,
+  }
+  return message
+end
+
+-- Why the run must end before another completion, or nil.
+function Run:limit()
+  local a = self.agent
+  if self.stopped then return self.stopped end
+  local used = self.usage.output_tokens or 0
+  if a.max_output_tokens and used >= a.max_output_tokens then return "budget" end
+  local decided = policy.ask(a.policies, "before_turn", self)
+  if decided then return "denied" end
+end
+
+-- After `max_steps` the model gets one turn without tools, so that the work is not lost.
+function Run:wrap_up()
+  self.messages[#self.messages + 1] = messages.user(WRAP_UP)
+  local reply, err = self:complete "none"
+  if not reply then return "error", err end
+  self:answer(reply) -- a model may call tools all the same: keep the conversation paired
+  return "max_steps"
+end
+
+function Run:answer(reply)
+  if #toolset.calls_of(reply) == 0 then return 0 end
+  local tools = self.agent.tools or toolset.create {}
+  return tools:answer(reply, self.messages, function(call, run_call)
+    if self.closing then return messages.tool_result(call, "not run: no steps are left", true) end
+    return self:call(call, run_call)
+  end)
+end
+
+-- What the loop does with a reply: nil to go on, or the stop reason.
+function Run:judge(reply)
+  local reason = reply.stop_reason
+  if reason == "pause_turn" then
+    self.pauses = self.pauses + 1
+    if self.pauses > MAX_PAUSES then return "pause_turn" end
+    return nil
+  end
+  local answered = self:answer(reply)
+  if reason == "tool_use" or reason == "end_turn" or reason == "stop_sequence" then
+    return answered == 0 and (reason == "tool_use" and "end_turn" or reason) or nil
+  end
+  return reason -- max_tokens, refusal, content_filter, context_window, error
+end
+
+function Run:loop()
+  for _ = 1, self.agent.max_steps do
+    local limited = self:limit()
+    if limited then return limited end
+    local reply, err = self:complete()
+    if not reply then return "error", err end
+    local stop = self:judge(reply)
+    if stop then return stop end
+  end
+  local limited = self:limit()
+  if limited then return limited end
+  self.closing = true
+  return self:wrap_up()
+end
+
+-- Runs the loop as a task that is cancelled when its time is over.
+local function within(seconds, run)
+  if not seconds then return run:loop() end
+  local t <close> = task.spawn(run.loop, run)
+  local _ <close> = task.spawn(function()
+    task.sleep(seconds)
+    run.timed_out = true
+    t:cancel()
+  end)
+  local outcome = table.pack(t:wait())
+  if not outcome[1] then error(outcome[2], 0) end
+  return outcome[2], outcome[3]
+end
+
+function Run:result(stop_reason, err)
+  return {
+    text = self.text,
+    stop_reason = stop_reason,
+    error = err,
+    usage = self.usage,
+    messages = self.messages,
+    turns = self.turn,
+    run_id = self.id,
+  }
+end
+
+local function error_fields(err)
+  if err == nil then return nil end
+  if type(err) ~= "table" then return { message = tool.message(err) } end
+  return { code = err.code, message = tool.message(err), status = err.status,
+    request_id = err.request_id, retryable = err.retryable }
+end
+
+--- Runs the agent on a prompt (text, a message, or a list of messages to go on from). Always returns
+--- a result: { text, stop_reason, error, usage, messages, turns, run_id }. stop_reason is one of
+--- end_turn, stop_sequence, max_steps, max_tokens, refusal, content_filter, context_window,
+--- pause_turn, budget, denied, cancelled, error; `error` is set with error and cancelled.
+---@param prompt string|table
+---@return table result
+function Agent:run(prompt)
+  local list = {}
+  for i, message in ipairs(messages.list(prompt)) do list[i] = message end
+  local run = setmetatable({
+    agent = self, messages = list, id = core.util.random_id "run-", seq = 0, turn = 0, pauses = 0,
+    text = "", usage = { input_tokens = 0, output_tokens = 0 },
+  }, Run)
+  local ok, stop_reason, err = pcall(function()
+    run:emit {
+      type = "run_started", model = tostring(self.model), messages = list, system = self.system,
+      tools = self.tools and self.tools:declarations() or nil,
+    }
+    return within(self.max_seconds, run)
+  end)
+  if not ok then stop_reason, err = "error", stop_reason end
+  if type(err) == "table" and err.code == "cancelled" then
+    stop_reason = run.timed_out and "budget" or "cancelled"
+  end
+  local result = run:result(stop_reason, err)
+  -- The end is told even when what listens has failed before.
+  pcall(run.emit, run, {
+    type = "run_finished", stop_reason = stop_reason, error = error_fields(err), text = run.text,
+    usage = run.usage,
+  })
+  return result
+end
+
+return agent

@@ -1,0 +1,81 @@
+-- Reads a command line by a table of flags. Unknown flags are refused with a suggestion.
+
+local options = require "barchan.options"
+
+local args = {}
+
+local function fail(format, ...) error({ usage = format:format(...) }, 0) end
+args.fail = fail
+
+local function flag_names(flags)
+  local names = {}
+  for name in pairs(flags) do names[#names + 1] = "--" .. name end
+  table.sort(names)
+  return names
+end
+
+local converters = {
+  string = function(text) return text end,
+  number = function(text) return tonumber(text) end,
+  integer = function(text) return math.tointeger(tonumber(text)) end,
+}
+
+local function convert(name, rule, text)
+  local value = converters[rule.type](text)
+  if value == nil or (type(value) == "number" and value ~= value) then
+    fail("--%s takes %s %s, got '%s'", name, rule.type == "integer" and "an" or "a", rule.type, text)
+  end
+  if rule.positive and value <= 0 then fail("--%s must be greater than 0", name) end
+  return value
+end
+
+--- Parses `words` by `flags`: name = { type = "flag" | "string" | "number" | "integer", many = bool }.
+--- Stops at "--", and at the first word that is not a flag when `stop_early`.
+---@return table values by flag name
+---@return string[] rest
+function args.parse(words, flags, stop_early)
+  local values, rest = {}, {}
+  local i = 1
+  while i <= #words do
+    local word = words[i]
+    i = i + 1
+    if word == "--" then
+      for j = i, #words do rest[#rest + 1] = words[j] end
+      break
+    elseif word:sub(1, 1) ~= "-" or word == "-" then
+      rest[#rest + 1] = word
+      if stop_early then
+        for j = i, #words do rest[#rest + 1] = words[j] end
+        break
+      end
+    else
+      local name, inline = word:match("^%-%-([%w-]+)=(.*)$")
+      name = name or word:match("^%-%-([%w-]+)$") or (word == "-h" and "help")
+      local rule = name and (flags[name] or name == "help" and { type = "flag" })
+      if not rule then fail("%s", options.unknown("option", word:match("^[^=]*"), flag_names(flags))) end
+      local value
+      if rule.type == "flag" then
+        if inline then fail("--%s takes no value", name) end
+        value = true
+      else
+        if inline == nil then
+          inline = words[i]
+          i = i + 1
+          if inline == nil then fail("--%s needs a value", name) end
+        end
+        value = convert(name, rule, inline)
+      end
+      if rule.many then
+        values[name] = values[name] or {}
+        table.insert(values[name], value)
+      elseif values[name] ~= nil and rule.type ~= "flag" then
+        fail("--%s was given twice", name)
+      else
+        values[name] = value
+      end
+    end
+  end
+  return values, rest
+end
+
+return args

@@ -1,0 +1,143 @@
+-- barchan ask: one question to an agent with a sandbox.
+local _, core = ...
+
+local agent = require "barchan.agent"
+local args = require "barchan.cli.args"
+local model = require "barchan.model"
+local sandbox = require "barchan.sandbox"
+local tool = require "barchan.tool"
+local toolset = require "barchan.toolset"
+local transcript = require "barchan.transcript"
+local ui = require "barchan.cli.ui"
+
+local command = {
+  summary = "ask a model that has a sandbox",
+  usage = [[
+usage: barchan ask [OPTIONS] "PROMPT"
+
+Asks a model, runs the tools that it calls in a fresh sandbox, and prints its answer. "-" reads the
+prompt from standard input.
+
+  --model P:NAME      provider and model, as anthropic:NAME or openai:NAME
+  --base-url URL      another address of the provider, or a compatible server
+  --system TEXT       the system prompt
+  --max-steps N       completions until the model must answer (default: 16)
+  --tools A,B         the tools (default: all built-in ones)
+  --tool-dir DIR      tool files of your own; may be repeated
+  --template T        "host" (default) or a root directory
+  --timeout S         seconds for the whole run
+  --no-stream         ask for the answer in one piece
+  --json              print events as JSON lines instead of text
+  --transcript FILE   record the run
+  --replay FILE       play recorded model turns instead of asking a model
+
+Keys come from ANTHROPIC_API_KEY and OPENAI_API_KEY.
+
+exit code: 0 when the model finished; 1 when the run stopped early; 125 Barchan failed; 130 interrupted.
+]],
+}
+
+local SYSTEM = [[
+You have a sandboxed Linux computer without network, reached by your tools. Its files live as long as
+this conversation. When a question can be answered by computing, compute it rather than guess, check the
+exit code of what you run, and answer from what you saw.]]
+
+local EXIT_STOPPED, EXIT_FAILED = 1, 125
+
+local flags = {
+  model = { type = "string" },
+  ["base-url"] = { type = "string" },
+  system = { type = "string" },
+  ["max-steps"] = { type = "integer", positive = true },
+  tools = { type = "string" },
+  ["tool-dir"] = { type = "string", many = true },
+  template = { type = "string" },
+  timeout = { type = "number", positive = true },
+  ["no-stream"] = { type = "flag" },
+  json = { type = "flag" },
+  transcript = { type = "string" },
+  replay = { type = "string" },
+}
+
+local keys = { anthropic = "ANTHROPIC_API_KEY", openai = "OPENAI_API_KEY" }
+
+local function model_options(given)
+  if given.replay then
+    if given.model then args.fail("--replay and --model exclude each other") end
+    return { provider = "replay", replay = given.replay }
+  end
+  if not given.model then args.fail("--model is missing, as anthropic:NAME or openai:NAME") end
+  local provider, name = given.model:match("^([^:]+):(.+)$")
+  if not provider then args.fail("--model takes PROVIDER:NAME, got '%s'", given.model) end
+  local base_url = given["base-url"]
+  return {
+    provider = provider,
+    name = name,
+    base_url = base_url,
+    -- The person at the command line chose the address: the key goes there.
+    api_key = base_url and keys[provider] and core.util.getenv(keys[provider]) or nil,
+  }
+end
+
+local function tool_list(given, sbx)
+  local list = {}
+  if given.tools then
+    for name in given.tools:gmatch("[^,]+") do list[#list + 1] = name end
+  else
+    list = toolset.built_in_names()
+  end
+  list.dir, list.sandbox = given["tool-dir"], sbx
+  local ok, tools = pcall(toolset.create, list)
+  if not ok then args.fail("%s", tool.message(tools)) end
+  return tools
+end
+
+local function read_prompt(rest)
+  if #rest ~= 1 then args.fail("one prompt expected, got %d arguments", #rest) end
+  if rest[1] ~= "-" then return rest[1] end
+  local parts = {}
+  while true do
+    local chunk, err = core.host.read_stdin()
+    if err then error(err, 0) end
+    if not chunk then return table.concat(parts) end
+    parts[#parts + 1] = chunk
+  end
+end
+
+local function must(value, err)
+  if value == nil then error(err, 0) end
+  return value
+end
+
+function command.main(words)
+  local given, rest = args.parse(words, flags)
+  local prompt = read_prompt(rest)
+  local m = must(model.create(model_options(given)))
+  local writer = given.transcript and must(transcript.open(given.transcript)) or nil
+  local sbx <close> = must(sandbox.create { template = given.template })
+  local show <close> = ui.new(not given.json and core.host.is_terminal(2))
+  if given.replay and not given.json then
+    show:line("replaying recorded model turns from " .. given.replay .. "; the sandbox is real")
+  end
+  local a = agent.create {
+    model = m,
+    tools = tool_list(given, sbx),
+    system = given.system or SYSTEM,
+    max_steps = given["max-steps"],
+    max_seconds = given.timeout,
+    stream = not given["no-stream"],
+    transcript = writer,
+    on_event = function(event)
+      if not given.json then return show:event(event) end
+      io.stdout:write(core.json.encode(event), "\n")
+      io.stdout:flush()
+    end,
+  }
+  local result = a:run(prompt)
+  if writer then writer:close() end
+  if result.stop_reason == "cancelled" then error(result.error, 0) end
+  if result.stop_reason == "end_turn" or result.stop_reason == "stop_sequence" then return 0 end
+  return result.stop_reason == "error" and EXIT_FAILED or EXIT_STOPPED
+end
+
+return command

@@ -1,0 +1,61 @@
+-- barchan doctor: what this machine can do, and the remedy for what it lacks.
+local _, core = ...
+
+local args = require "barchan.cli.args"
+
+local command = {
+  summary = "tell what this machine can do and what is missing",
+  usage = [[
+usage: barchan doctor [--json]
+
+Lists what sandboxes need of this machine (kernel, namespaces, cgroups, Landlock, seccomp, …) and which
+keys for models are set (never their values). For each missing thing it prints the remedy.
+
+exit code: 0 when a sandbox can be created, 1 when something needed is missing.
+]],
+}
+
+local key_variables = { "ANTHROPIC_API_KEY", "OPENAI_API_KEY" }
+local url_variables = { "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL" }
+
+local function model_rows(rows)
+  for _, name in ipairs(key_variables) do
+    local value = core.util.getenv(name)
+    rows[#rows + 1] = {
+      name = name,
+      state = "info",
+      detail = value and value ~= "" and "set" or "not set: only recorded turns can be replayed",
+    }
+  end
+  for _, name in ipairs(url_variables) do
+    local value = core.util.getenv(name)
+    if value then rows[#rows + 1] = { name = name, state = "info", detail = "set" } end
+  end
+end
+
+local marks = { ok = "ok", missing = "MISSING", info = "-" }
+
+function command.main(words)
+  local given, rest = args.parse(words, { json = { type = "flag" } })
+  if #rest > 0 then args.fail("unexpected argument '%s'", rest[1]) end
+  local rows, err = core.sandbox.doctor()
+  if not rows then error(err, 0) end
+  model_rows(rows)
+  local missing = 0
+  for _, row in ipairs(rows) do
+    if row.state == "missing" then missing = missing + 1 end
+  end
+  if given.json then
+    io.stdout:write(core.json.encode(rows), "\n")
+    return missing > 0 and 1 or 0
+  end
+  for _, row in ipairs(rows) do
+    io.stdout:write(("%-8s %-22s %s\n"):format(marks[row.state] or row.state, row.name, row.detail or ""))
+    if row.state == "missing" and row.remedy and row.remedy ~= core.json.null then
+      io.stdout:write((" "):rep(9), "remedy: ", row.remedy, "\n")
+    end
+  end
+  return missing > 0 and 1 or 0
+end
+
+return command

@@ -1,0 +1,129 @@
+-- barchan exec: one command in a fresh sandbox.
+local _, core = ...
+
+local args = require "barchan.cli.args"
+local sandbox = require "barchan.sandbox"
+local tool = require "barchan.tool"
+
+local command = {
+  summary = "run one command in a fresh sandbox",
+  usage = [[
+usage: barchan exec [OPTIONS] -- COMMAND [ARGUMENT…]
+
+Runs a command in a fresh sandbox and passes its output on. The sandbox ends with the command.
+
+  --template T   "host" (this machine's /usr, read-only; the default) or a root directory
+  --timeout S    seconds until the command is killed (default: 60)
+  --env K=V      a variable for the command; may be repeated
+  --cwd D        working directory (default: /workspace)
+  --stdin        pass standard input on to the command
+  --json         print the result as one JSON object instead
+
+exit code: the command's own; 124 timeout; 125 Barchan failed; 126 not executable; 127 not found;
+128+n killed by signal n; 130 interrupted.
+]],
+}
+
+local EXIT_TIMEOUT, EXIT_FAILED, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND = 124, 125, 126, 127
+
+local flags = {
+  template = { type = "string" },
+  timeout = { type = "number", positive = true },
+  env = { type = "string", many = true },
+  cwd = { type = "string" },
+  stdin = { type = "flag" },
+  json = { type = "flag" },
+}
+
+local function environment(pairs_given)
+  local env = {}
+  for _, text in ipairs(pairs_given or {}) do
+    local name, value = text:match("^([^=]+)=(.*)$")
+    if not name then args.fail("--env takes NAME=value, got '%s'", text) end
+    env[name] = value
+  end
+  return env
+end
+
+local function exit_code(result)
+  if result.reason == "exited" then return result.exit_code end
+  if result.reason == "signaled" then return 128 + result.signal end
+  if result.reason == "timeout" then return EXIT_TIMEOUT end
+  if result.reason == "spawn_failed" then
+    local not_found = result.spawn_error == "No such file or directory" and not result.spawn_cwd
+    return not_found and EXIT_NOT_FOUND or EXIT_NOT_EXECUTABLE
+  end
+  return EXIT_FAILED
+end
+
+local function explain(result, words, timeout)
+  local name = words[1]
+  if result.reason == "timeout" then
+    io.stderr:write(("barchan: '%s' was killed after %g s; --timeout allows more\n"):format(name, timeout))
+  elseif result.reason == "spawn_failed" then
+    local what = result.spawn_cwd and "the working directory" or ("'" .. name .. "'")
+    io.stderr:write(("barchan: cannot start %s: %s\n"):format(what, result.spawn_error))
+  elseif result.reason == "lost" then
+    io.stderr:write("barchan: the sandbox ended while the command ran\n")
+  end
+end
+
+-- Copies standard input to the command until either ends.
+local function pump_input(stream)
+  while true do
+    local chunk, err = core.host.read_stdin()
+    if err then error(err, 0) end
+    if not chunk then break end
+    if not stream:write(chunk) then return end
+  end
+  stream:close_input()
+end
+
+local function print_json(result)
+  setmetatable(result, nil)
+  io.stdout:write(core.json.encode(result), "\n")
+end
+
+function command.main(words)
+  local given, argv = args.parse(words, flags, true)
+  if #argv == 0 then args.fail("a command is missing") end
+  local timeout = given.timeout or 60
+  local sbx, err = sandbox.create { template = given.template, lease = timeout + 60 }
+  if not sbx then
+    io.stderr:write("barchan: ", tool.message(err), "\n")
+    return EXIT_FAILED
+  end
+  local _ <close> = sbx
+  local request = { timeout = timeout, cwd = given.cwd, env = environment(given.env) }
+  for i, word in ipairs(argv) do request[i] = word end
+  local result
+  if given.json and not given.stdin then
+    result = assert(sbx:exec(request))
+    print_json(result)
+    return exit_code(result)
+  end
+  request.stdin = given.stdin or nil
+  local stream = sbx:stream(request)
+  local input = given.stdin and core.task.spawn(pump_input, stream)
+  local kept = { out = {}, err = {} }
+  for name, chunk in stream do
+    if given.json then
+      table.insert(kept[name], chunk)
+    else
+      local file = name == "out" and io.stdout or io.stderr
+      file:write(chunk)
+      file:flush()
+    end
+  end
+  if input then input:cancel() end
+  result = assert(stream:result())
+  if given.json then
+    result.out, result.err = table.concat(kept.out), table.concat(kept.err)
+    print_json(result)
+  else
+    explain(result, argv, timeout)
+  end
+  return exit_code(result)
+end
+
+return command

@@ -1,0 +1,97 @@
+-- The program `barchan`: each command is a file beside this one, with `summary`, `usage` and
+-- `main(words)`, which returns the exit code.
+local _, core = ...
+
+local args = require "barchan.cli.args"
+local options = require "barchan.options"
+local tool = require "barchan.tool"
+
+local cli = {}
+
+local commands = { "ask", "doctor", "exec", "run", "tools" }
+
+local EXIT_USAGE, EXIT_FAILED = 2, 125
+
+local function load_command(name) return require("barchan.cli." .. name) end
+
+local function help()
+  local lines = {
+    "Barchan gives a language model a sandboxed computer as a tool.",
+    "",
+    "usage: barchan COMMAND [OPTIONS]",
+    "",
+  }
+  for _, name in ipairs(commands) do
+    lines[#lines + 1] = ("  %-8s %s"):format(name, load_command(name).summary)
+  end
+  lines[#lines + 1] = ""
+  lines[#lines + 1] = "barchan COMMAND --help tells a command's options; barchan --version the version."
+  return table.concat(lines, "\n") .. "\n"
+end
+
+local function is_command(name)
+  for _, known in ipairs(commands) do
+    if known == name then return true end
+  end
+  return false
+end
+
+local function wants_help(words)
+  for _, word in ipairs(words) do
+    if word == "--" then return false end
+    if word == "--help" or word == "-h" then return true end
+    if word:sub(1, 1) ~= "-" then return false end
+  end
+  return false
+end
+
+local function run_command(name, words)
+  local command = load_command(name)
+  if wants_help(words) then
+    io.stdout:write(command.usage)
+    return 0
+  end
+  local ok, code = pcall(command.main, words)
+  if ok then return code end
+  if type(code) == "table" and code.usage then
+    io.stderr:write(("barchan %s: %s\n"):format(name, code.usage))
+    io.stderr:write(("barchan %s --help tells how it is used.\n"):format(name))
+    return EXIT_USAGE
+  end
+  error(code, 0)
+end
+
+local function dispatch(words)
+  local first = table.remove(words, 1)
+  if first == nil then
+    io.stderr:write(help())
+    return EXIT_USAGE
+  end
+  if first == "help" and words[1] and is_command(words[1]) then return run_command(words[1], { "--help" }) end
+  if first == "--help" or first == "-h" or first == "help" then
+    io.stdout:write(help())
+    return 0
+  end
+  if first == "--version" then
+    io.stdout:write("barchan ", core.util.version, "\n")
+    return 0
+  end
+  if is_command(first) then return run_command(first, words) end
+  local what = first:sub(1, 1) == "-" and "option" or "command"
+  io.stderr:write("barchan: ", options.unknown(what, first, commands), "\n")
+  return EXIT_USAGE
+end
+
+--- Called by the program with the words of the command line in `arg`; returns the exit code.
+function cli.main()
+  local words = { table.unpack(arg) }
+  local ok, code = pcall(dispatch, words)
+  if ok then return code end
+  if type(code) == "table" and rawget(code, "code") == "cancelled" then error(code, 0) end
+  io.stderr:write("barchan: ", tool.message(code), "\n")
+  return EXIT_FAILED
+end
+
+cli.fail = args.fail
+
+return cli

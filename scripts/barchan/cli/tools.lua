@@ -1,0 +1,72 @@
+-- barchan tools: what tools there are, as a model would see them; and calling one by hand.
+local _, core = ...
+
+local args = require "barchan.cli.args"
+local sandbox = require "barchan.sandbox"
+local tool = require "barchan.tool"
+local toolset = require "barchan.toolset"
+
+local command = {
+  summary = "list the tools, or call one",
+  usage = [[
+usage: barchan tools list [--dir DIR] [--format neutral|anthropic|openai|responses|gemini|mcp]
+       barchan tools call NAME JSON [--dir DIR] [--template T]
+
+`list` prints the built-in tools, and those of DIR, as a model would be told of them. `call` runs one in
+a fresh sandbox, as a model's call would, and prints what the model would get.
+
+exit code of call: 0, or 1 when the answer is an error.
+]],
+}
+
+local flags = {
+  dir = { type = "string", many = true },
+  format = { type = "string" },
+  template = { type = "string" },
+}
+
+local function all_tools(dirs, sbx)
+  local given = toolset.built_in_names()
+  given.dir, given.sandbox = dirs, sbx
+  return toolset.create(given)
+end
+
+local function list(given)
+  local tools = all_tools(given.dir)
+  if not given.format then
+    for _, declared in ipairs(tools:declarations()) do
+      local first = (declared.description or ""):match("^[^\n]*")
+      io.stdout:write(("%-14s %s\n"):format(declared.name, first))
+    end
+    return 0
+  end
+  local text, err = core.model.render_tools(given.format, tools:declarations())
+  if not text then args.fail("%s", tool.message(err)) end
+  io.stdout:write(text, "\n")
+  return 0
+end
+
+local function call(given, rest)
+  local name, json = rest[1], rest[2] or "{}"
+  if not name then args.fail("call: the tool's name is missing") end
+  local arguments, problem = core.json.decode(json)
+  if problem then args.fail("call: the arguments are not JSON: %s", problem) end
+  local sbx, err = sandbox.create { template = given.template }
+  if not sbx then error(err, 0) end
+  local _ <close> = sbx
+  local message = all_tools(given.dir, sbx):dispatch { id = "call", name = name, arguments = arguments }
+  local content = message.content
+  if type(content) ~= "string" then content = core.json.encode(content) end
+  io.stdout:write(content, "\n")
+  return message.is_error and 1 or 0
+end
+
+function command.main(words)
+  local given, rest = args.parse(words, flags)
+  local what = table.remove(rest, 1)
+  if what == "list" then return list(given) end
+  if what == "call" then return call(given, rest) end
+  args.fail("list or call expected, got '%s'", what or "nothing")
+end
+
+return command

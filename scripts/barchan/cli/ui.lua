@@ -1,0 +1,150 @@
+-- What a person sees of a run: text on standard output; tool calls, their outcomes and times on
+-- standard error. A spinner on a terminal, plain lines otherwise; colours unless NO_COLOR is set.
+local _, core = ...
+
+local task = require "barchan.task"
+
+local ui = {}
+
+local FRAMES = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
+
+-- Guest and model text goes to a terminal: control characters (but newline and tab), and characters
+-- that reorder or hide text, are shown as escapes.
+local function visible(text)
+  text = core.util.utf8_repair(text)
+  text = text:gsub("[%c]", function(c)
+    if c == "\n" or c == "\t" then return c end
+    return ("\\x%02x"):format(c:byte())
+  end)
+  return (text:gsub("\xE2\x80[\x8B-\x8F\xA8-\xAE]", function(c)
+    return ("\\u{%x}"):format(utf8.codepoint(c))
+  end):gsub("\xE2\x81[\xA6-\xA9]", function(c)
+    return ("\\u{%x}"):format(utf8.codepoint(c))
+  end):gsub("\xC2[\x80-\x9F]", function(c)
+    return ("\\u{%x}"):format(utf8.codepoint(c))
+  end))
+end
+ui.visible = visible
+
+local Show = {}
+Show.__index = Show
+
+function Show:paint(code, text)
+  if not self.colour then return text end
+  return ("\27[%sm%s\27[0m"):format(code, text)
+end
+
+function Show:clear_spinner()
+  if self.spinning then io.stderr:write("\r\27[K") end
+  self.spinning = false
+end
+
+function Show:line(text)
+  self:clear_spinner()
+  if self.text_open then
+    io.stdout:write("\n")
+    io.stdout:flush()
+    self.text_open = false
+  end
+  io.stderr:write(text, "\n")
+end
+
+local function one_line(text, limit)
+  text = visible(text):gsub("%s+", " ")
+  if utf8.len(text) and utf8.len(text) > limit then
+    text = text:sub(1, utf8.offset(text, limit) - 1) .. "…"
+  end
+  return text
+end
+
+local function call_text(event)
+  local arguments = event.arguments
+  if type(arguments) ~= "table" then return tostring(arguments) end
+  local only
+  for _, value in pairs(arguments) do
+    if only ~= nil then return core.json.encode(arguments) end
+    only = value
+  end
+  return type(only) == "string" and only or core.json.encode(arguments)
+end
+
+local handlers = {}
+
+function handlers.turn_started(self) self.waiting_since = core.util.now() end
+
+function handlers.text_delta(self, event)
+  self:clear_spinner()
+  self.waiting_since = nil
+  if not self.quiet then
+    io.stdout:write(visible(event.text))
+    io.stdout:flush()
+    self.text_open = event.text:sub(-1) ~= "\n"
+  end
+end
+
+function handlers.restart(self) self:line(self:paint("33", "the answer begins again")) end
+
+function handlers.model_reply(self) self.waiting_since = nil end
+
+function handlers.tool_call(self, event)
+  self.waiting_since = core.util.now()
+  self:line(self:paint("36", "> " .. visible(event.name)) .. " " .. one_line(call_text(event), 100))
+end
+
+function handlers.tool_result(self, event)
+  self.waiting_since = nil
+  local content = type(event.content) == "string" and event.content or core.json.encode(event.content)
+  local text = one_line(content, 100)
+  local mark = event.is_error and self:paint("31", "  failed") or self:paint("32", "  done")
+  self:line(("%s in %.2f s: %s"):format(mark, event.seconds, text))
+end
+
+function handlers.run_finished(self, event)
+  self.waiting_since = nil
+  self:clear_spinner()
+  if self.text_open then io.stdout:write("\n") end
+  self.text_open = false
+  if event.stop_reason ~= "end_turn" and event.stop_reason ~= "stop_sequence" then
+    local why = event.error and ": " .. visible(event.error.message) or ""
+    self:line(self:paint("33", "stopped: " .. event.stop_reason) .. why)
+  end
+end
+
+--- Takes the events of a run.
+function Show:event(event)
+  local handler = handlers[event.type]
+  if handler then handler(self, event) end
+end
+
+-- The spinner turns while a model or a tool is waited for.
+function Show:spin()
+  local frame = 0
+  while true do
+    task.sleep(0.1)
+    if self.waiting_since and not self.text_open then
+      frame = frame % #FRAMES + 1
+      local seconds = core.util.now() - self.waiting_since
+      io.stderr:write(("\r%s %.1f s\27[K"):format(FRAMES[frame], seconds))
+      self.spinning = true
+    end
+  end
+end
+
+--- `terminal`: whether standard error is one.
+function ui.new(terminal)
+  local self = setmetatable({}, Show)
+  local no_color = core.util.getenv "NO_COLOR"
+  self.terminal = terminal and core.util.getenv "TERM" ~= "dumb"
+  self.colour = self.terminal and (no_color == nil or no_color == "")
+  if self.terminal then self.spinner = task.spawn(self.spin, self) end
+  return self
+end
+
+function Show:close()
+  if self.spinner then self.spinner:cancel() end
+  self:clear_spinner()
+end
+
+Show.__close = Show.close
+
+return ui

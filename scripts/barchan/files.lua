@@ -1,0 +1,132 @@
+-- The files of a sandbox. Paths are bytes, relative ones to /workspace. Each call returns its value,
+-- or nil and an error whose code says what is wrong: not_found, is_a_directory, not_a_regular_file, …
+
+local options = require "barchan.options"
+
+local files = {}
+
+local CHUNK_BYTES = 1024 * 1024
+
+local Files = { __name = "barchan.files" }
+Files.__index = Files
+
+local function path_of(where, path)
+  if type(path) ~= "string" then
+    error(("files:%s: a path expected, got %s"):format(where, type(path)), 3)
+  end
+  return path
+end
+
+local function checked(where, given, spec)
+  return options.check("files:" .. where, given or {}, spec)
+end
+
+--- The file's bytes; `offset` and `limit` (bytes) read a part. Also returns the file's whole size.
+function Files:read(path, opts)
+  opts = checked("read", opts, { offset = "integer", limit = "integer" })
+  path_of("read", path)
+  return self.handle:file { op = "read", path = path, offset = opts.offset, limit = opts.limit }
+end
+
+--- Writes a file atomically, creating its parents. `append` adds to the end instead; `mode` sets the
+--- permission bits of a new file.
+function Files:write(path, data, opts)
+  opts = checked("write", opts, { append = "boolean", mode = "integer" })
+  path_of("write", path)
+  if type(data) ~= "string" then
+    error("files:write: the data must be a string, got " .. type(data), 2)
+  end
+  local op = opts.append and "append" or "write"
+  return self.handle:file { op = op, path = path, data = data, mode = opts.mode }
+end
+
+--- Entries below a directory, sorted: { path, type, size, mode, mtime, link_target }. `depth` levels
+--- (default 1). The second result is true when there were more than could be listed.
+function Files:list(path, opts)
+  opts = checked("list", opts, { depth = "integer" })
+  return self.handle:file { op = "list", path = path_of("list", path or "."), depth = opts.depth }
+end
+
+--- One entry; a symlink is not followed.
+function Files:stat(path) return self.handle:file { op = "stat", path = path_of("stat", path) } end
+
+--- Makes a directory and its parents; an existing one is fine.
+function Files:mkdir(path, opts)
+  opts = checked("mkdir", opts, { mode = "integer" })
+  return self.handle:file { op = "mkdir", path = path_of("mkdir", path), mode = opts.mode }
+end
+
+--- Removes a file, a link or an empty directory; with `recursive` a whole tree.
+function Files:remove(path, opts)
+  opts = checked("remove", opts, { recursive = "boolean" })
+  path_of("remove", path)
+  return self.handle:file { op = "remove", path = path, recursive = opts.recursive }
+end
+
+function Files:rename(path, new_path)
+  path_of("rename", path)
+  return self.handle:file { op = "rename", path = path, new_path = path_of("rename", new_path) }
+end
+
+--- Whether there is something of this name.
+function Files:exists(path)
+  local entry, err = self.handle:file { op = "stat", path = path_of("exists", path) }
+  if entry then return true end
+  if err.code == "not_found" or err.code == "not_a_directory" then return false end
+  return nil, err
+end
+
+local function source_of(source)
+  if type(source) == "function" then return source end
+  if io and io.type(source) == "file" then
+    return function() return source:read(CHUNK_BYTES) end
+  end
+  error("files:upload: an open file or a function that returns chunks expected, got "
+    .. type(source), 3)
+end
+
+--- Copies an open file (or what a function returns, chunk by chunk, nil at the end) into the
+--- sandbox, with little memory. The file appears under its name only when it is whole.
+function Files:upload(source, path, opts)
+  opts = checked("upload", opts, { mode = "integer" })
+  path_of("upload", path)
+  local next_chunk = source_of(source)
+  local part = path .. ".barchan-part"
+  local ok, err = self.handle:file { op = "write", path = part, data = "", mode = opts.mode }
+  while ok do
+    local chunk = next_chunk()
+    if chunk == nil then break end
+    ok, err = self.handle:file { op = "append", path = part, data = chunk }
+  end
+  if ok then ok, err = self.handle:file { op = "rename", path = part, new_path = path } end
+  if not ok then
+    self.handle:file { op = "remove", path = part }
+    return nil, err
+  end
+  return true
+end
+
+--- Copies a file out of the sandbox, with little memory: to an open file, or to a function that
+--- takes each chunk. Returns how many bytes.
+function Files:download(path, sink)
+  path_of("download", path)
+  local put = sink
+  if io and io.type(sink) == "file" then
+    put = function(chunk) assert(sink:write(chunk)) end
+  elseif type(sink) ~= "function" then
+    error("files:download: an open file or a function expected, got " .. type(sink), 2)
+  end
+  local offset = 0
+  while true do
+    local chunk, err =
+      self.handle:file { op = "read", path = path, offset = offset, limit = CHUNK_BYTES }
+    if not chunk then return nil, err end
+    if #chunk == 0 then return offset end
+    put(chunk)
+    offset = offset + #chunk
+  end
+end
+
+function files.new(handle) return setmetatable({ handle = handle }, Files) end
+
+return files

@@ -1,0 +1,47 @@
+--- Barchan: sandboxes, models, tools and agents. This module is the whole public API for Lua;
+--- each part is a file beside this one.
+local _, core = ...
+
+local agent = require "barchan.agent"
+local exec = require "barchan.exec"
+local messages = require "barchan.messages"
+local model = require "barchan.model"
+local sandbox = require "barchan.sandbox"
+local task = require "barchan.task"
+local tool = require "barchan.tool"
+local toolset = require "barchan.toolset"
+local transcript = require "barchan.transcript"
+
+local barchan = {
+  version = core.util.version,
+  json = core.json,
+
+  -- sandboxes and what runs in them
+  sandbox = sandbox.create, -- { template, network, lease, … } -> sandbox | nil, err
+  sandboxes = sandbox.list, -- () -> the status of each
+  render = exec.render, -- (exec result, { limit }) -> text for a model
+  doctor = core.sandbox.doctor, -- () -> list of { name, state, detail, remedy } | nil, err
+
+  -- models and conversations
+  model = model.create, -- { provider, name, … } -> model | nil, err
+  user = messages.user, -- (text | parts) -> message
+  tool_result = messages.tool_result, -- (call, content, is_error) -> message
+
+  -- tools and agents
+  tool = tool.check, -- (definition) -> definition, or throws what is wrong with it
+  result = tool.result, -- { text, images, is_error } -> what a tool may return
+  toolset = toolset.create, -- { "run_python", …, dir = …, sandbox = … } -> toolset
+  agent = agent.create, -- { model, tools, system, max_steps, … } -> agent
+  transcript = transcript, -- open, read
+
+  -- tasks
+  spawn = task.spawn, -- (fn, …) -> task
+  gather = task.gather, -- { fn, … } -> { { ok, … }, … }
+  sleep = task.sleep, -- (seconds)
+  now = core.util.now, -- () -> seconds of a clock that only runs forward
+  coroutine = core.task.coroutine, -- a coroutine library that waits pass through
+
+  host = { tools = tool.host_tools() },
+}
+
+return barchan

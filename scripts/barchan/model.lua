@@ -1,0 +1,158 @@
+-- Models as scripts see them: complete one turn, or loop over turns.
+local _, core = ...
+
+local messages = require "barchan.messages"
+local options = require "barchan.options"
+local toolset = require "barchan.toolset"
+
+local model = {}
+
+local create_spec = {
+  provider = "string",
+  name = "string",
+  api_key = "string",
+  base_url = "string",
+  headers = "table",
+  allow_plain_http = "boolean",
+  max_tokens = "integer",
+  replay = "string",
+  connect_timeout = "number",
+  idle_timeout = "number",
+  timeout = "number",
+  stream = "boolean",
+}
+
+local complete_spec = {
+  [1] = "table",
+  messages = "table or string",
+  tools = "table",
+  system = "string",
+  tool_choice = "string or table",
+  parallel_tool_calls = "boolean",
+  max_tokens = "integer",
+  temperature = "number",
+  stop = "table",
+  extra = "table",
+  stream = "boolean",
+  on_delta = "function", -- (text of the answer, as it arrives)
+  on_event = "function", -- (kind, data): text, reasoning, tool_call, restart
+  max = "integer", -- turns only
+}
+
+-- The variables that hold a provider's key and base URL when the script gives none. A base URL that
+-- the script gives itself never gets a key from the environment: it must bring its own.
+local environment = {
+  anthropic = { key = "ANTHROPIC_API_KEY", base_url = "ANTHROPIC_BASE_URL" },
+  openai = { key = "OPENAI_API_KEY", base_url = "OPENAI_BASE_URL" },
+}
+
+---@class barchan.Model
+local Model = { __name = "barchan.model" }
+Model.__index = Model
+
+function Model:__tostring()
+  return ("model %s:%s"):format(self.provider, self.name or "?")
+end
+
+function Model:__close() self.handle:close() end
+
+--- A model of a provider ("anthropic", "openai", "replay"). The key comes from the environment
+--- unless given. `replay` is the transcript to play.
+---@return barchan.Model? model
+---@return table? err
+function model.create(given)
+  options.check("model", given, create_spec)
+  local config = {}
+  for key, value in pairs(given) do config[key] = value end
+  config.stream = nil
+  config.provider = config.provider or (config.replay and "replay")
+  local known = environment[config.provider]
+  if known and not config.base_url then
+    config.base_url = core.util.getenv(known.base_url)
+    config.api_key = config.api_key or core.util.getenv(known.key)
+    if not config.base_url and not config.api_key then
+      return nil, core.util.error {
+        code = "auth",
+        message = ("model: no key for '%s': set %s, or give api_key"):format(config.provider, known.key),
+        retryable = false,
+      }
+    end
+  end
+  local handle, err = core.model.create(config)
+  if not handle then return nil, err end
+  return setmetatable({
+    handle = handle,
+    provider = config.provider,
+    name = config.name,
+    stream = given.stream,
+  }, Model)
+end
+
+local function request_of(self, given)
+  local request = {
+    messages = core.json.array(messages.list(given.messages or given[1])),
+    system = given.system,
+    tool_choice = given.tool_choice,
+    parallel_tool_calls = given.parallel_tool_calls,
+    max_tokens = given.max_tokens,
+    temperature = given.temperature,
+    stop = given.stop,
+    extra = given.extra,
+    stream = given.stream,
+  }
+  if request.stream == nil then request.stream = self.stream end
+  if request.stream == nil then request.stream = true end
+  local tools = given.tools
+  if toolset.is_toolset(tools) then tools = tools:declarations() end
+  if tools and #tools > 0 then request.tools = tools end
+  return request
+end
+
+local function complete(self, given)
+  local wants = given.on_delta ~= nil or given.on_event ~= nil
+  local completion, err = self.handle:start(request_of(self, given), wants)
+  if not completion then return nil, err end
+  for kind, data in completion.next, completion do
+    if given.on_event then given.on_event(kind, data) end
+    if given.on_delta and kind == "text" then given.on_delta(data) end
+  end
+  local reply, failure = completion:result()
+  if not reply then return nil, failure end
+  if toolset.is_toolset(given.tools) then given.tools:stamp(reply) end
+  return reply
+end
+
+--- Completes one turn: { messages, tools, system, tool_choice, max_tokens, on_delta, … }.
+--- The reply is the assistant message to append; see barchan/model.h for its fields.
+---@return table? reply
+---@return table? err
+function Model:complete(given)
+  if type(given) == "string" then given = { messages = given } end
+  options.check("complete", given, complete_spec)
+  if given.messages == nil and given[1] == nil then
+    error("complete: option 'messages' is missing", 2)
+  end
+  return complete(self, given)
+end
+
+--- Loops over turns: each reply is appended to `messages` and given to the loop's body, which
+--- answers its tool calls (tools:answer(reply, messages)). Ends after a reply without calls, or
+--- after `max` turns (default 8). Throws what a completion fails with.
+function Model:turns(given)
+  options.check("turns", given, complete_spec)
+  if type(given.messages) ~= "table" then
+    error("turns: option 'messages': a list expected, got " .. type(given.messages), 2)
+  end
+  local left, finished = given.max or 8, false
+  return function()
+    if finished or left <= 0 then return nil end
+    left = left - 1
+    local reply, err = complete(self, given)
+    if not reply then error(err, 2) end
+    table.insert(given.messages, reply)
+    finished = #toolset.calls_of(reply) == 0 and reply.stop_reason ~= "pause_turn"
+    return reply
+  end
+end
+
+return model

@@ -1,0 +1,94 @@
+-- Checks option tables: unknown keys and wrong types are errors that say what to do.
+
+local options = {}
+
+-- The number of single-character edits between two words, at most `limit` (then limit + 1).
+local function distance(a, b, limit)
+  local previous = {}
+  for j = 0, #b do previous[j] = j end
+  for i = 1, #a do
+    local current = { [0] = i }
+    local best = i
+    for j = 1, #b do
+      local cost = a:byte(i) == b:byte(j) and 0 or 1
+      current[j] = math.min(previous[j] + 1, current[j - 1] + 1, previous[j - 1] + cost)
+      best = math.min(best, current[j])
+    end
+    if best > limit then return limit + 1 end
+    previous = current
+  end
+  return previous[#b]
+end
+
+--- The candidate closest to `word`, or nil when none is close.
+---@param word string
+---@param candidates string[]
+---@return string?
+function options.closest(word, candidates)
+  word = word:sub(1, 64):lower()
+  local limit = #word <= 3 and 1 or math.max(2, #word // 3)
+  local best, best_distance
+  for _, candidate in ipairs(candidates) do
+    local d = distance(word, candidate:lower(), limit)
+    if d <= limit and (best_distance == nil or d < best_distance) then
+      best, best_distance = candidate, d
+    end
+  end
+  return best
+end
+
+local function sorted_keys(t)
+  local keys = {}
+  for key in pairs(t) do
+    if type(key) == "string" then keys[#keys + 1] = key end
+  end
+  table.sort(keys)
+  return keys
+end
+options.sorted_keys = sorted_keys
+
+--- "unknown option 'timout'; did you mean 'timeout'?" or a list of what there is.
+---@param what string
+---@param word string
+---@param candidates string[]
+---@return string
+function options.unknown(what, word, candidates)
+  local closest = options.closest(word, candidates)
+  if closest then return ("unknown %s '%s'; did you mean '%s'?"):format(what, word, closest) end
+  return ("unknown %s '%s'; there is: %s"):format(what, word, table.concat(candidates, ", "))
+end
+
+local function matches(value, expected)
+  local kind = type(value)
+  if kind == "number" and expected:find("integer", 1, true) then
+    return math.type(value) == "integer" or expected:find("number", 1, true) ~= nil
+  end
+  for word in expected:gmatch("[%a_]+") do
+    if word == kind then return true end
+  end
+  return false
+end
+
+--- Checks `given` against `spec` (name = "type or type"); throws at the caller's caller's place.
+--- Positive integer keys are left alone when spec has [1]. Returns `given`.
+---@param where string for the message: "sandbox"
+---@param given table
+---@param spec table<string|integer, string>
+function options.check(where, given, spec)
+  if type(given) ~= "table" then
+    error(("%s: a table of options expected, got %s"):format(where, type(given)), 3)
+  end
+  for key, value in pairs(given) do
+    local expected = spec[key]
+    if math.type(key) == "integer" and key > 0 then expected = spec[1] end
+    if expected == nil then
+      error(where .. ": " .. options.unknown("option", tostring(key), sorted_keys(spec)), 3)
+    end
+    if not matches(value, expected) then
+      error(("%s: option '%s': %s expected, got %s"):format(where, key, expected, type(value)), 3)
+    end
+  end
+  return given
+end
+
+return options

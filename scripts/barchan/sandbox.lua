@@ -1,0 +1,91 @@
+-- Sandboxes as scripts see them.
+local _, core = ...
+
+local exec = require "barchan.exec"
+local files = require "barchan.files"
+local options = require "barchan.options"
+
+local sandbox = {}
+
+local profile_spec = {
+  template = "string",
+  network = "string",
+  lease = "number",
+  storage = "integer",
+  env = "table",
+  best_effort = "boolean",
+  timeout = "number",
+}
+
+---@class barchan.Sandbox
+---@field files table
+local Sandbox = { __name = "barchan.sandbox" }
+Sandbox.__index = Sandbox
+
+function Sandbox:__tostring() return tostring(self.handle) end
+
+function Sandbox:__close() self.handle:terminate() end
+
+--- Runs a command and waits for its result. A string runs in /bin/sh; in a table the array part is
+--- the command's words and the named keys are options: sh, cwd, env, stdin, timeout (seconds,
+--- default 60), grace, output_limit (bytes kept per stream), detach.
+--- Whatever the command does is in the result; nil, err means that it could not be asked for.
+---@param command string|table
+function Sandbox:exec(command)
+  local request = exec.request("exec", command)
+  local handle, err = self.handle:exec(request)
+  if not handle then return nil, err end
+  local result, failure = handle:wait()
+  if not result then return nil, failure end
+  return exec.wrap_result(result)
+end
+
+--- Runs a command and gives its output as it comes:
+---   for stream, chunk in sbx:stream { "make", "-j4" } do io.write(chunk) end
+--- The value itself has :result(), :write(data), :close_input(), :signal(n) and :cancel(). With
+--- `stdin = true` its input stays open for :write.
+---@param command string|table
+function Sandbox:stream(command)
+  local given = command
+  local open_input = type(command) == "table" and command.stdin == true
+  if open_input then
+    given = {}
+    for key, value in pairs(command) do given[key] = value end
+    given.stdin = nil
+  end
+  local request = exec.request("stream", given)
+  request.streaming = true
+  request.input_streaming = open_input or nil
+  local handle, err = self.handle:exec(request)
+  if not handle then error(err, 2) end
+  local stream = exec.new_stream(handle)
+  return stream, nil, nil, stream
+end
+
+--- id, state, end_reason, template, age, lease_left, running, layers
+function Sandbox:status() return self.handle:status() end
+
+--- Starts to end everything in it. Never waits; idempotent.
+function Sandbox:terminate() self.handle:terminate() end
+
+--- Creates a sandbox: template ("host" or a directory), network ("off"), lease (seconds, default
+--- 1800), storage (bytes), env, best_effort, timeout (of the creation).
+---@return barchan.Sandbox? sandbox
+---@return table? err
+function sandbox.create(profile)
+  profile = profile or {}
+  options.check("sandbox", profile, profile_spec)
+  if profile.network ~= nil and profile.network ~= "off" then
+    error(("sandbox: option 'network': '%s' is not available; 'off' is"):format(profile.network), 2)
+  end
+  local handle, err = core.sandbox.create(profile)
+  if not handle then return nil, err end
+  local self = setmetatable({ handle = handle }, Sandbox)
+  self.files = files.new(handle)
+  return self
+end
+
+--- The status of each sandbox of this runtime.
+function sandbox.list() return core.sandbox.list() end
+
+return sandbox

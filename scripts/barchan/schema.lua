@@ -1,0 +1,214 @@
+-- A checker for the part of JSON Schema that tools use: type, properties, required,
+-- additionalProperties, items, enum, const, anyOf, oneOf, allOf, minimum, maximum, exclusive bounds,
+-- minLength, maxLength, minItems, maxItems, $ref into $defs. Other keywords are annotations here.
+local _, core = ...
+
+local json = core.json
+
+local schema = {}
+
+local MAX_DEPTH = 64
+local MAX_PROBLEMS = 8
+
+local check -- forward
+
+local function is_array(value)
+  return type(value) == "table" and (json.is_array(value) or #value > 0)
+end
+
+-- An empty plain table may be either: scripts write {} for both.
+local function is_empty(value) return type(value) == "table" and next(value) == nil end
+
+local function type_of(value)
+  if value == json.null then return "null" end
+  local kind = type(value)
+  if kind == "table" then return is_array(value) and "array" or "object" end
+  if kind == "number" then
+    local integral = math.type(value) == "integer" or value == math.floor(value)
+    return integral and "integer" or "number"
+  end
+  return kind
+end
+
+local function has_type(value, wanted)
+  local actual = type_of(value)
+  if actual == wanted then return true end
+  if wanted == "number" then return actual == "integer" end
+  if wanted == "array" then return is_empty(value) end
+  if wanted == "object" then return is_empty(value) end
+  return false
+end
+
+local function equal(a, b)
+  if a == b then return true end
+  if type(a) ~= "table" or type(b) ~= "table" then return false end
+  for key, value in pairs(a) do
+    if not equal(value, b[key]) then return false end
+  end
+  for key in pairs(b) do
+    if a[key] == nil then return false end
+  end
+  return true
+end
+
+local function say(state, path, format, ...)
+  if #state.problems < MAX_PROBLEMS then
+    local where = path == "" and "arguments" or path
+    table.insert(state.problems, ("%s: %s"):format(where, format:format(...)))
+  end
+end
+
+local function show(value)
+  local ok, text = pcall(json.encode, value)
+  if not ok then return type(value) end
+  return #text > 60 and text:sub(1, 57) .. "..." or text
+end
+
+local function join(path, key)
+  if type(key) == "number" then return ("%s[%d]"):format(path, key - 1) end
+  return path == "" and key or path .. "." .. key
+end
+
+local function check_type(state, value, wanted, path)
+  local kinds = type(wanted) == "table" and wanted or { wanted }
+  for _, kind in ipairs(kinds) do
+    if has_type(value, kind) then return true end
+  end
+  say(state, path, "%s expected, got %s", table.concat(kinds, " or "), type_of(value))
+  return false
+end
+
+local function check_object(state, value, node, path, depth)
+  for _, name in ipairs(node.required or {}) do
+    if value[name] == nil then say(state, join(path, name), "is missing") end
+  end
+  local properties = node.properties or {}
+  for key, item in pairs(value) do
+    local rule = properties[key]
+    if rule ~= nil then
+      check(state, item, rule, join(path, key), depth)
+    elseif node.additionalProperties == false then
+      say(state, join(path, tostring(key)), "is not a known field")
+    elseif type(node.additionalProperties) == "table" then
+      check(state, item, node.additionalProperties, join(path, tostring(key)), depth)
+    end
+  end
+end
+
+local function check_array(state, value, node, path, depth)
+  if node.minItems and #value < node.minItems then
+    say(state, path, "at least %d items expected", node.minItems)
+  end
+  if node.maxItems and #value > node.maxItems then
+    say(state, path, "at most %d items expected", node.maxItems)
+  end
+  if type(node.items) == "table" then
+    for i, item in ipairs(value) do check(state, item, node.items, join(path, i), depth) end
+  end
+end
+
+local function check_string(state, value, node, path)
+  local length = utf8.len(value) or #value
+  if node.minLength and length < node.minLength then
+    say(state, path, "at least %d characters expected", node.minLength)
+  end
+  if node.maxLength and length > node.maxLength then
+    say(state, path, "at most %d characters expected", node.maxLength)
+  end
+end
+
+local function check_number(state, value, node, path)
+  if node.minimum and value < node.minimum then
+    say(state, path, "at least %s expected", node.minimum)
+  end
+  if node.maximum and value > node.maximum then
+    say(state, path, "at most %s expected", node.maximum)
+  end
+  if type(node.exclusiveMinimum) == "number" and value <= node.exclusiveMinimum then
+    say(state, path, "more than %s expected", node.exclusiveMinimum)
+  end
+  if type(node.exclusiveMaximum) == "number" and value >= node.exclusiveMaximum then
+    say(state, path, "less than %s expected", node.exclusiveMaximum)
+  end
+end
+
+local function passes(state, value, node, depth)
+  local trial = { root = state.root, problems = {} }
+  check(trial, value, node, "", depth)
+  return #trial.problems == 0
+end
+
+local function check_combinations(state, value, node, path, depth)
+  for _, part in ipairs(node.allOf or {}) do check(state, value, part, path, depth) end
+  for keyword, limit in pairs { anyOf = math.huge, oneOf = 1 } do
+    if node[keyword] then
+      local matched = 0
+      for _, part in ipairs(node[keyword]) do
+        if passes(state, value, part, depth) then matched = matched + 1 end
+      end
+      if matched == 0 then say(state, path, "fits none of the forms that are allowed") end
+      if matched > limit then say(state, path, "fits more than one of the forms") end
+    end
+  end
+end
+
+local function resolve(state, node)
+  if node["$ref"] == nil then return node end
+  local name = type(node["$ref"]) == "string" and node["$ref"]:match("^#/%$defs/([^/]+)$")
+  local found = name and type(state.root["$defs"]) == "table" and state.root["$defs"][name]
+  return found or {}
+end
+
+function check(state, value, node, path, depth)
+  if type(node) ~= "table" then return end -- true, or something that says nothing
+  if depth > MAX_DEPTH then return say(state, path, "nests too deep") end
+  node, depth = resolve(state, node), depth + 1
+  if node.type ~= nil and not check_type(state, value, node.type, path) then return end
+  if node.enum then
+    local known = false
+    for _, item in ipairs(node.enum) do known = known or equal(item, value) end
+    if not known then say(state, path, "one of %s expected, got %s", show(node.enum), show(value)) end
+  end
+  if node.const ~= nil and not equal(node.const, value) then
+    say(state, path, "%s expected", show(node.const))
+  end
+  local kind = type(value)
+  if kind == "string" then check_string(state, value, node, path) end
+  if kind == "number" then check_number(state, value, node, path) end
+  if kind == "table" and is_array(value) then
+    check_array(state, value, node, path, depth)
+  elseif kind == "table" and type_of(value) == "object" then
+    if is_empty(value) and node.type == "array" then
+      check_array(state, value, node, path, depth)
+    else
+      check_object(state, value, node, path, depth)
+    end
+  end
+  check_combinations(state, value, node, path, depth)
+end
+
+--- Checks a decoded value against a schema.
+---@return boolean ok
+---@return string? problems one a line, each with its place: "path: is missing"
+function schema.check(value, root)
+  local state = { root = root, problems = {} }
+  check(state, value, root, "", 0)
+  if #state.problems == 0 then return true end
+  return false, table.concat(state.problems, "\n")
+end
+
+--- Whether a table can be the parameters of a tool: an object schema, JSON all through.
+---@return boolean ok
+---@return string? problem
+function schema.is_parameters(node)
+  if type(node) ~= "table" then return false, "a table expected, got " .. type(node) end
+  if node.type ~= "object" then return false, 'its type must be "object"' end
+  if node.properties ~= nil and type(node.properties) ~= "table" then
+    return false, "its properties must be a table"
+  end
+  local ok, message = pcall(json.encode, node)
+  if not ok then return false, message end
+  return true
+end
+
+return schema

@@ -1,0 +1,36 @@
+-- Tasks: many conversations and tool calls on one thread. Every wait in a task lets others run.
+local _, core = ...
+
+local task = {
+  spawn = core.task.spawn,
+  sleep = core.task.sleep,
+  cancelled = core.task.cancelled,
+}
+
+--- Runs the functions as tasks and waits for all of them. One's failure leaves the others alone.
+---@param functions function[]
+---@return table[] outcomes in the same order: { ok = true, value = first result, n = …, [1] = … }
+---                         or { ok = false, error = … }
+function task.gather(functions)
+  local tasks, outcomes = {}, {}
+  for i, fn in ipairs(functions) do
+    if type(fn) ~= "function" then
+      error(("gather: item %d: function expected, got %s"):format(i, type(fn)), 2)
+    end
+  end
+  for i, fn in ipairs(functions) do tasks[i] = task.spawn(fn) end
+  for i, t in ipairs(tasks) do
+    local outcome = table.pack(t:wait())
+    local ok = table.remove(outcome, 1)
+    outcome.n = outcome.n - 1
+    if ok then
+      outcome.ok, outcome.value = true, outcome[1]
+    else
+      outcome = { ok = false, error = outcome[1] }
+    end
+    outcomes[i] = outcome
+  end
+  return outcomes
+end
+
+return task

@@ -1,0 +1,135 @@
+-- A tool: name, description, parameters, run. What it returns becomes one tool result.
+local _, core = ...
+
+local exec = require "barchan.exec"
+local options = require "barchan.options"
+local schema = require "barchan.schema"
+
+local tool = {}
+
+local MAX_NAME = 64
+-- A result goes into a context window: this is about 16,000 tokens.
+local MAX_TEXT_BYTES = 64 * 1024
+
+local definition_spec = {
+  name = "string",
+  description = "string",
+  parameters = "table",
+  run = "function",
+  timeout = "number",
+}
+
+local Result = { __name = "barchan.result" }
+Result.__index = Result
+
+--- What a tool may return when a string is not enough.
+---@param fields { text: string?, images: { media_type: string, data: string }[]?, is_error: boolean? }
+function tool.result(fields)
+  options.check("result", fields, { text = "string", images = "table", is_error = "boolean" })
+  return setmetatable(fields, Result)
+end
+
+--- Checks a definition; returns it, or throws what is wrong with it.
+---@param definition table
+function tool.check(definition)
+  if type(definition) ~= "table" then
+    error("tool: a table expected, got " .. type(definition), 2)
+  end
+  local name = definition.name
+  if type(name) ~= "string" or not name:match("^[%w_-]+$") or #name > MAX_NAME then
+    error(("tool: name: 1 to %d letters, digits, '_' and '-' expected, got '%s'")
+      :format(MAX_NAME, tostring(name)), 2)
+  end
+  options.check(("tool '%s'"):format(name), definition, definition_spec)
+  if definition.parameters == nil then
+    definition.parameters = { type = "object", properties = {} }
+  end
+  local ok, problem = schema.is_parameters(definition.parameters)
+  if not ok then error(("tool '%s': parameters: %s"):format(name, problem), 2) end
+  if type(definition.run) ~= "function" then
+    error(("tool '%s': run: a function expected, got %s"):format(name, type(definition.run)), 2)
+  end
+  return definition
+end
+
+--- What the model is told of a tool.
+function tool.declaration(definition)
+  return {
+    name = definition.name,
+    description = definition.description,
+    parameters = definition.parameters,
+  }
+end
+
+local function cap(text)
+  text = core.util.utf8_repair(text)
+  if #text <= MAX_TEXT_BYTES then return text end
+  local half = MAX_TEXT_BYTES // 2
+  local head, tail = core.util.utf8_head(text, half), core.util.utf8_tail(text, half)
+  local missing = #text - #head - #tail
+  return ("%s\n[… %d bytes left out …]\n%s"):format(head, missing, tail)
+end
+
+local function image_parts(result)
+  local parts = core.json.array {}
+  if result.text and result.text ~= "" then
+    parts[1] = { type = "text", text = cap(result.text) }
+  end
+  for i, image in ipairs(result.images) do
+    if type(image) ~= "table" or type(image.media_type) ~= "string" or type(image.data) ~= "string" then
+      return nil, ("image %d needs media_type and data (base64)"):format(i)
+    end
+    parts[#parts + 1] = { type = "image", media_type = image.media_type, data = image.data }
+  end
+  return parts
+end
+
+--- Turns what a tool's run returned into content and is_error, by one rule for all tools.
+---@return string|table content
+---@return boolean is_error
+function tool.content(value, err, n)
+  if getmetatable(value) == Result then
+    if value.images and #value.images > 0 then
+      local parts, problem = image_parts(value)
+      if not parts then return "the tool returned a bad image: " .. problem, true end
+      return parts, value.is_error or false
+    end
+    return cap(value.text or ""), value.is_error or false
+  end
+  if exec.is_result(value) then return cap(exec.render(value)), false end
+  if value == nil and err ~= nil then return cap(tool.message(err)), true end
+  if value == nil then return "(no output)", false end
+  if type(value) == "string" then return value == "" and "(no output)" or cap(value), false end
+  local ok, text = pcall(core.json.encode, value)
+  if not ok then return "the tool returned something that is not JSON: " .. text, true end
+  return cap(text), false, n
+end
+
+--- One line for an error of any kind, without its traceback: models need the message.
+function tool.message(err)
+  if type(err) == "table" and type(rawget(err, "message")) == "string" then
+    local code = rawget(err, "code")
+    return code and ("%s (%s)"):format(err.message, code) or err.message
+  end
+  local text = tostring(err)
+  return (text:gsub("\nstack traceback:.*", ""))
+end
+
+--- The tools that the host application registered, ready for a toolset.
+function tool.host_tools()
+  local list = {}
+  for i, declared in ipairs(core.host.tools()) do
+    list[i] = {
+      name = declared.name,
+      description = declared.description,
+      parameters = core.json.decode(declared.parameters),
+      run = function(args)
+        local text, is_error = core.host.call_tool(declared.name, args)
+        return tool.result { text = text, is_error = is_error }
+      end,
+    }
+  end
+  return list
+end
+
+return tool

@@ -1,0 +1,139 @@
+#include "sandbox_support.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <time.h>
+#include <unistd.h>
+
+barchan_runtime *rt;
+barchan_sandbox *sbx;
+static int fds_before, mounts_before, children_before;
+
+int64_t monotonic_ms(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+int is_root(void)
+{
+    return geteuid() == 0;
+}
+
+int count_children(void)
+{
+    char path[64];
+    int count = 0, pid;
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "re");
+    ck_assert_ptr_nonnull(file);
+    while (fscanf(file, "%d", &pid) == 1) {
+        count++;
+    }
+    fclose(file);
+    return count;
+}
+
+int count_fds(void)
+{
+    DIR *dir = opendir("/proc/self/fd");
+    int count = 0;
+    ck_assert_ptr_nonnull(dir);
+    while (readdir(dir) != NULL) {
+        count++;
+    }
+    closedir(dir);
+    return count;
+}
+
+int count_mounts(void)
+{
+    FILE *file = fopen("/proc/self/mountinfo", "re");
+    int count = 0, c;
+    ck_assert_ptr_nonnull(file);
+    while ((c = fgetc(file)) != EOF) {
+        if (c == '\n') count++;
+    }
+    fclose(file);
+    return count;
+}
+
+void setup_runtime(void)
+{
+    barchan_error err;
+    /* What the library loses would be adopted by init; this way it is found. */
+    prctl(PR_SET_CHILD_SUBREAPER, 1);
+    /* libuv keeps a few descriptors from its first loop on; they are not counted. */
+    ck_assert_msg(barchan_runtime_create(&rt, NULL, &err) == 0, "%s", err.message);
+    barchan_runtime_destroy(rt);
+    fds_before = count_fds();
+    mounts_before = count_mounts();
+    children_before = count_children();
+    ck_assert_msg(barchan_runtime_create(&rt, NULL, &err) == 0, "%s", err.message);
+    sbx = NULL;
+}
+
+void setup_sandbox(void)
+{
+    barchan_error err = {0};
+    setup_runtime();
+    ck_assert_msg(barchan_sandbox_create(&sbx, rt, NULL, &err) == 0, "%s", err.message);
+}
+
+void teardown(void)
+{
+    int64_t began = monotonic_ms();
+    barchan_runtime_destroy(rt);
+    ck_assert_int_lt(monotonic_ms() - began, 3000);
+    ck_assert_int_eq(count_children(), children_before);
+    ck_assert_int_eq(count_fds(), fds_before);
+    ck_assert_int_eq(count_mounts(), mounts_before);
+}
+
+int wait_until(int (*condition)(void *ud), void *ud, int limit_ms)
+{
+    int64_t deadline = monotonic_ms() + limit_ms;
+    while (!condition(ud)) {
+        if (monotonic_ms() > deadline) return 0;
+        barchan_runtime_pump(rt, 20, NULL);
+    }
+    return 1;
+}
+
+barchan_exec_result run(const barchan_exec_options *options)
+{
+    barchan_exec_result result;
+    barchan_error err = {0};
+    int rc = barchan_sandbox_exec(sbx, options, &result, &err);
+    ck_assert_msg(rc == 0, "exec: %s", err.message);
+    return result;
+}
+
+barchan_exec_result sh(const char *command)
+{
+    return run(OPTIONS(.command = command));
+}
+
+void sh_says(const char *command, const char *expected)
+{
+    barchan_exec_result r = sh(command);
+    ck_assert_msg(r.reason == BARCHAN_EXEC_EXITED && r.exit_code == 0,
+                  "%s: %s, code %d, signal %d, err: %s", command,
+                  barchan_exec_reason_name(r.reason), r.exit_code, r.term_signal, r.err_out.data);
+    ck_assert_str_eq(r.out.data, expected);
+    barchan_exec_result_clear(&r);
+}
+
+int run_suite(Suite *suite)
+{
+    SRunner *runner = srunner_create(suite);
+    printf("running as %s\n", is_root() ? "root" : "an ordinary user");
+    srunner_run_all(runner, CK_ENV);
+    int failed = srunner_ntests_failed(runner);
+    srunner_free(runner);
+    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,42 @@
+/*
+ * Shared by the sandbox tests: a runtime and a sandbox per test, and a teardown that looks for
+ * what must not stay behind: processes, descriptors, mounts.
+ */
+#ifndef SANDBOX_SUPPORT_H
+#define SANDBOX_SUPPORT_H
+
+#include <barchan/barchan.h>
+#include <check.h>
+#include <stdint.h>
+
+extern barchan_runtime *rt;
+extern barchan_sandbox *sbx;
+
+/* Checked fixtures: rt only, or rt and a sandbox of template "host". */
+void setup_runtime(void);
+void setup_sandbox(void);
+void teardown(void);
+
+/* How many processes are children of this one; it is the subreaper of its descendants. */
+int count_children(void);
+int count_fds(void);
+int count_mounts(void);
+int64_t monotonic_ms(void);
+int is_root(void);
+/* Waits until `condition(ud)` is true, pumping; false after `limit_ms`. */
+int wait_until(int (*condition)(void *ud), void *ud, int limit_ms);
+
+/* Runs a shell command; fails the test when that is not possible. Clear the result. */
+barchan_exec_result sh(const char *command);
+barchan_exec_result run(const barchan_exec_options *options);
+/* Runs it and checks exit code 0 and this output. */
+void sh_says(const char *command, const char *expected);
+
+#define OPTIONS(...) \
+    (&(barchan_exec_options){.struct_size = sizeof(barchan_exec_options), __VA_ARGS__})
+#define PROFILE(...) (&(barchan_profile){.struct_size = sizeof(barchan_profile), __VA_ARGS__})
+
+/* Runs the suite: exit status for ctest. */
+int run_suite(Suite *suite);
+
+#endif

@@ -1,0 +1,23 @@
+-- Runs the luaunit suites of this folder under the engine:  barchan run tests/lua/run.lua [FILE…]
+-- Prints luaunit's own report; returns the number of failures.
+
+local here = arg[0]:match("^(.*)/") or "."
+package.path = here .. "/?.lua;" .. package.path .. ";/usr/share/lua/5.4/?.lua"
+
+local luaunit = require "luaunit"
+
+local files = { ... }
+if #files == 0 then
+  files = {
+    "test_options", "test_json", "test_task", "test_schema", "test_tool", "test_toolset",
+    "test_library", "test_agent", "test_sandbox",
+  }
+end
+
+for _, name in ipairs(files) do
+  for suite, tests in pairs(require(name)) do _G[suite] = tests end
+end
+
+local runner = luaunit.LuaUnit.new()
+runner:setOutputType "text"
+return runner:runSuite "--verbose"

@@ -1,0 +1,33 @@
+local lu = require "luaunit"
+local options = require "barchan.options"
+
+local T = {}
+
+function T:test_a_close_word_is_suggested()
+  lu.assertEquals(options.closest("timout", { "timeout", "cwd" }), "timeout")
+  lu.assertEquals(options.closest("exce", { "exec", "run" }), "exec")
+  lu.assertNil(options.closest("xyzzy", { "timeout", "cwd" }))
+  lu.assertEquals(options.closest(("t"):rep(10000), { "t" }), nil)
+end
+
+function T:test_unknown_keys_are_errors_with_a_suggestion()
+  lu.assertErrorMsgContains("unknown option 'timout'; did you mean 'timeout'?", options.check, "exec",
+    { timout = 1 }, { timeout = "number" })
+  lu.assertErrorMsgContains("there is: cwd, timeout", options.check, "exec", { zzzzzz = 1 },
+    { timeout = "number", cwd = "string" })
+end
+
+function T:test_wrong_types_name_the_option()
+  lu.assertErrorMsgContains("option 'timeout': number expected, got string", options.check, "exec",
+    { timeout = "1" }, { timeout = "number" })
+  lu.assertErrorMsgContains("integer expected", options.check, "x", { n = 1.5 }, { n = "integer" })
+  lu.assertErrorMsgContains("a table of options expected", options.check, "x", 7, {})
+end
+
+function T:test_what_fits_passes()
+  local given = { "a", "b", n = 3, flag = false }
+  lu.assertIs(options.check("x", given, { [1] = "string", n = "integer", flag = "boolean" }), given)
+  options.check("x", { t = false }, { t = "number or boolean" })
+end
+
+return { TestOptions = T }

@@ -1,0 +1,176 @@
+local lu = require "luaunit"
+local barchan = require "barchan"
+
+local T = {}
+
+local function toolset(...)
+  return barchan.toolset { ... }
+end
+
+local function add_tool(fn)
+  return {
+    name = "add", description = "Adds.",
+    parameters = {
+      type = "object",
+      properties = { a = { type = "integer" }, b = { type = "integer" } },
+      required = { "a", "b" },
+    },
+    run = fn or function(args) return tostring(args.a + args.b) end,
+  }
+end
+
+local function call(tools, arguments, name)
+  return tools:dispatch { id = "call_1", name = name or "add", arguments = arguments }
+end
+
+function T:test_dispatch_answers_with_a_paired_tool_message()
+  lu.assertEquals(call(toolset(add_tool()), { a = 2, b = 3 }), {
+    role = "tool", tool_call_id = "call_1", name = "add", content = "5", is_error = false,
+  })
+end
+
+function T:test_what_the_model_gets_wrong_is_answered_not_thrown()
+  local ran = false
+  local tools = toolset(add_tool(function() ran = true end))
+  local message = call(tools, { a = 2 })
+  lu.assertTrue(message.is_error)
+  lu.assertStrContains(message.content, "b: is missing")
+  lu.assertStrContains(message.content, '"required":["a","b"]')
+  message = call(tools, { a = 2, b = "3" })
+  lu.assertStrContains(message.content, "b: integer expected, got string")
+  message = call(tools, {}, "subtract")
+  lu.assertTrue(message.is_error)
+  lu.assertStrContains(message.content, "There is no tool 'subtract'. The tools are: add.")
+  message = call(tools, "a=2")
+  lu.assertStrContains(message.content, "must be a JSON object")
+  message = call(tools, {}, ("x"):rep(100000))
+  lu.assertTrue(#message.content < 400)
+  lu.assertFalse(ran)
+end
+
+function T:test_what_a_tool_may_return()
+  local function answer(...)
+    local results = table.pack(...)
+    local message = call(toolset(add_tool(function() return table.unpack(results, 1, results.n) end)), { a = 1, b = 2 })
+    return message.content, message.is_error
+  end
+  lu.assertEquals({ answer "text" }, { "text", false })
+  lu.assertEquals({ answer { 1, 2 } }, { "[1,2]", false })
+  lu.assertEquals({ answer(42) }, { "42", false })
+  lu.assertEquals({ answer() }, { "(no output)", false })
+  lu.assertEquals({ answer(nil, { code = "not_found", message = "no file" }) }, { "no file (not_found)", true })
+  lu.assertEquals({ answer(barchan.result { text = "bad", is_error = true }) }, { "bad", true })
+  local content, is_error = answer(barchan.result { text = "t", images = { { media_type = "image/png", data = "AA==" } } })
+  lu.assertEquals(content, { { type = "text", text = "t" }, { type = "image", media_type = "image/png", data = "AA==" } })
+  lu.assertFalse(is_error)
+  content, is_error = answer(barchan.result { images = { {} } })
+  lu.assertTrue(is_error)
+  lu.assertStrContains(content, "image 1")
+  content, is_error = answer(print)
+  lu.assertTrue(is_error)
+  lu.assertStrContains(content, "not JSON")
+  lu.assertEquals({ answer "a\xff" }, { "a\u{FFFD}", false })
+end
+
+function T:test_long_results_are_cut_with_a_notice()
+  local message = call(toolset(add_tool(function() return ("é"):rep(100000) end)), { a = 1, b = 2 })
+  lu.assertTrue(#message.content < 66000)
+  lu.assertStrContains(message.content, "bytes left out")
+  lu.assertNotNil(utf8.len(message.content))
+end
+
+function T:test_a_tool_that_throws_is_an_error_result_without_a_traceback()
+  local message = call(toolset(add_tool(function() error("it broke", 0) end)), { a = 1, b = 2 })
+  lu.assertTrue(message.is_error)
+  lu.assertEquals(message.content, "it broke")
+end
+
+function T:test_answer_keeps_order_and_answers_every_call()
+  local tools = toolset({
+    name = "wait", description = "", run = function(args, ctx)
+      barchan.sleep(args.s)
+      if args.fail then error "failed" end
+      return ctx.call_id
+    end,
+  })
+  local list = {}
+  local n = tools:answer({
+    tool_calls = {
+      { id = "1", name = "wait", arguments = { s = 0.05 } },
+      { id = "2", name = "wait", arguments = { s = 0.0, fail = true } },
+      { id = "3", name = "wait", arguments = { s = 0.01 } },
+    },
+    invalid_tool_calls = { { id = "4", name = "wait", arguments_text = "{", error = "not JSON at byte 1" } },
+  }, list)
+  lu.assertEquals(n, 4)
+  local ids, contents = {}, {}
+  for i, message in ipairs(list) do ids[i], contents[i] = message.tool_call_id, message.content end
+  lu.assertEquals(ids, { "1", "2", "3", "4" })
+  lu.assertEquals({ contents[1], contents[3] }, { "1", "3" })
+  lu.assertTrue(list[2].is_error)
+  lu.assertTrue(list[4].is_error)
+  lu.assertStrContains(contents[4], "not JSON at byte 1")
+end
+
+function T:test_state_belongs_to_the_binding_and_the_tool()
+  local counter = { name = "count", description = "", run = function(_, ctx)
+    ctx.state.n = (ctx.state.n or 0) + 1
+    return tostring(ctx.state.n)
+  end }
+  local one = toolset(counter)
+  local two = one:bind {}
+  call(one, {}, "count")
+  lu.assertEquals(call(one, {}, "count").content, "2")
+  lu.assertEquals(call(two, {}, "count").content, "1")
+end
+
+function T:test_declarations_are_in_a_fixed_order()
+  local tools = barchan.toolset { "write_file", add_tool(), "exec" }
+  local names = {}
+  for i, d in ipairs(tools:declarations()) do
+    names[i] = d.name
+    lu.assertNil(d.run)
+  end
+  lu.assertEquals(names, { "write_file", "add", "exec" })
+end
+
+function T:test_bad_definitions_say_what_is_wrong()
+  local function refused(definition, text)
+    lu.assertErrorMsgContains(text, barchan.toolset, { definition })
+  end
+  refused({ name = "a b", run = print }, "name:")
+  refused({ name = ("x"):rep(65), run = print }, "name:")
+  refused({ name = "a" }, "run: a function expected")
+  refused({ name = "a", run = print, parameters = { type = "array" } }, 'its type must be "object"')
+  refused({ name = "a", run = print, desciption = "" }, "did you mean 'description'")
+  lu.assertErrorMsgContains("two tools have the name 'add'", toolset, add_tool(), add_tool())
+  lu.assertErrorMsgContains("did you mean 'run_python'", toolset, "run_pyton")
+end
+
+function T:test_tool_files_of_a_directory()
+  local dir = os.tmpname()
+  os.remove(dir)
+  assert(os.execute("mkdir -p " .. dir))
+  local function write(name, text)
+    local file = assert(io.open(dir .. "/" .. name, "w"))
+    file:write(text)
+    file:close()
+  end
+  write("one.lua", 'return { name = "one", description = "1", run = function() return "one" end }')
+  write("more.lua", 'return { { name = "two", run = print }, { name = "three", run = print } }')
+  write(".#one.lua", "this is an editor's lock file")
+  write("notes.txt", "not Lua")
+  local tools = barchan.toolset { "exec", dir = dir }
+  lu.assertEquals(tools:names(), { "two", "three", "one", "exec" })
+  lu.assertEquals(call(tools, {}, "one").content, "one")
+  write("one.lua", "return {")
+  lu.assertErrorMsgContains("one.lua:1:", barchan.toolset, { dir = dir })
+  write("one.lua", "\27Lua")
+  lu.assertErrorMsgContains("binary", barchan.toolset, { dir = dir })
+  write("one.lua", "return 7")
+  lu.assertErrorMsgContains("returns a tool or a list of tools", barchan.toolset, { dir = dir })
+  os.execute("rm -r " .. dir)
+  lu.assertErrorMsgContains("No such file", barchan.toolset, { dir = dir })
+end
+
+return { TestToolset = T }
