@@ -10,6 +10,39 @@
 #define BC_JSON_MAX_DEPTH 128
 /* Anthropic refuses requests over 32 MB (HTTP 413); nothing that we send or read is larger. */
 #define BC_JSON_MAX_BYTES (64u << 20)
+/* A value of a view costs about 40 bytes whatever its text: a 64 MiB array of zeros would cost
+ * more than a gigabyte. Two million are 80 MB, and far beyond real requests. */
+#define BC_JSON_MAX_NODES 2000000
+
+/* HTTP. Headers of providers take 1 to 4 KB; a flood of them must not fill memory. */
+#define BC_HTTP_MAX_HEADER_BYTES (256u << 10)
+/* Error bodies are a line of JSON, or a proxy's page of HTML. */
+#define BC_HTTP_MAX_ERROR_BYTES (256u << 10)
+/* Received but not yet consumed body of one request; beyond it the transfer is paused. */
+#define BC_HTTP_MAX_WAITING_BYTES (256u << 10)
+/* Idle connections kept for reuse by one runtime. */
+#define BC_HTTP_MAX_IDLE_CONNECTIONS 32
+/* A URL: no server takes longer ones. */
+#define BC_HTTP_MAX_URL_BYTES 8192
+
+/* Models. One line or event of a stream: whole web pages come in one event as tool results. */
+#define BC_MODEL_MAX_EVENT_BYTES (16u << 20)
+/* All that one turn may hold; Anthropic's largest answer (128,000 tokens) is below 1 MB, pictures
+ * and fetched pages come on top. */
+#define BC_MODEL_MAX_TURN_BYTES (32u << 20)
+/* Content blocks of a turn. Server tools make a few dozen. */
+#define BC_MODEL_MAX_BLOCKS 4096
+/* Calls of a turn: each must be answered, and a model in a loop makes thousands. */
+#define BC_MODEL_MAX_TOOL_CALLS 256
+/* An id of a call: providers use 40 bytes, some gateways pack a signature into it. */
+#define BC_MODEL_MAX_ID_BYTES 16384
+/* A tool's name: Gemini allows the longest, 128. */
+#define BC_MODEL_MAX_NAME_BYTES 128
+/* Messages and tools of a request: Anthropic takes 100,000 messages. */
+#define BC_MODEL_MAX_MESSAGES 100000
+#define BC_MODEL_MAX_TOOLS 1024
+/* Parts of one message's content. */
+#define BC_MODEL_MAX_PARTS 4096
 
 /* Channel: the maxima of its format are in channel/frame.h, which the guest shares. */
 /* Requests that a guest has not read yet. Input is bounded by credit; this bounds the requests

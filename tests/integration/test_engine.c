@@ -103,22 +103,23 @@ END_TEST
 
 START_TEST(the_safe_library_has_no_way_out)
 {
-    load("local function has(name) local v = _G; for k in name:gmatch('[^.]+') do v = v and v[k] end"
-         " return v ~= nil end\n"
-         "return { leaks = function() local out = {}\n"
-         "  for _, n in ipairs { 'io', 'debug', 'package', 'loadfile', 'dofile', 'os.execute',"
-         "    'os.exit', 'os.getenv', 'os.remove', 'os.rename', 'os.tmpname', 'os.setlocale',"
-         "    'string.dump', 'warn' } do if has(n) then out[#out + 1] = n end end\n"
-         "  for _, n in ipairs { 'io', 'debug', 'package' } do\n"
-         "    if pcall(require, n) then out[#out + 1] = 'require ' .. n end end\n"
-         "  if load('\\27Lua', 'x', 'b') then out[#out + 1] = 'bytecode' end\n"
-         "  if pcall(setmetatable, {}, { __gc = print }) then out[#out + 1] = '__gc' end\n"
-         "  if getmetatable('') ~= 'locked' then out[#out + 1] = 'strings' end\n"
-         "  if pcall(collectgarbage, 'stop') then out[#out + 1] = 'gc stop' end\n"
-         "  return table.concat(out, ' ') end,\n"
-         "  works = function() return os.time() > 0 and load('return 1')() == 1\n"
-         "    and require 'cjson'.encode { 1 } == '[1]' and utf8.char(233) == 'é'\n"
-         "    and setmetatable({}, { __index = { a = 1 } }).a == 1 end }");
+    load(
+        "local function has(name) local v = _G; for k in name:gmatch('[^.]+') do v = v and v[k] end"
+        " return v ~= nil end\n"
+        "return { leaks = function() local out = {}\n"
+        "  for _, n in ipairs { 'io', 'debug', 'package', 'loadfile', 'dofile', 'os.execute',"
+        "    'os.exit', 'os.getenv', 'os.remove', 'os.rename', 'os.tmpname', 'os.setlocale',"
+        "    'string.dump', 'warn' } do if has(n) then out[#out + 1] = n end end\n"
+        "  for _, n in ipairs { 'io', 'debug', 'package' } do\n"
+        "    if pcall(require, n) then out[#out + 1] = 'require ' .. n end end\n"
+        "  if load('\\27Lua', 'x', 'b') then out[#out + 1] = 'bytecode' end\n"
+        "  if pcall(setmetatable, {}, { __gc = print }) then out[#out + 1] = '__gc' end\n"
+        "  if getmetatable('') ~= 'locked' then out[#out + 1] = 'strings' end\n"
+        "  if pcall(collectgarbage, 'stop') then out[#out + 1] = 'gc stop' end\n"
+        "  return table.concat(out, ' ') end,\n"
+        "  works = function() return os.time() > 0 and load('return 1')() == 1\n"
+        "    and require 'cjson'.encode { 1 } == '[1]' and utf8.char(233) == 'é'\n"
+        "    and setmetatable({}, { __index = { a = 1 } }).a == 1 end }");
     expect("leaks", NULL, "\"\"");
     expect("works", NULL, "true");
 }
@@ -162,9 +163,11 @@ START_TEST(started_calls_run_side_by_side)
     ck_assert_int_eq(barchan_engine_start(engine, "nap", "0.1", NULL, on_done, &slow, &err), 0);
     ck_assert_int_eq(barchan_engine_start(engine, "nap", "0.01", NULL, on_done, &fast, &err), 0);
     ck_assert_int_eq(slow.called + fast.called, 0);
-    while (!fast.called) barchan_runtime_pump(rt, 1000, &err);
+    while (!fast.called)
+        barchan_runtime_pump(rt, 1000, &err);
     ck_assert_int_eq(slow.called, 0);
-    while (!slow.called) barchan_runtime_pump(rt, 1000, &err);
+    while (!slow.called)
+        barchan_runtime_pump(rt, 1000, &err);
     ck_assert_str_eq(fast.result, "0.01");
     ck_assert_int_eq(fast.called, 1);
 }
@@ -197,11 +200,11 @@ START_TEST(destroy_ends_calls_and_runs_what_is_to_be_closed)
 {
     struct outcome outcome = {0};
     printed[0] = '\0';
-    load("local b = require 'barchan' return { nap = function() local c <close> = setmetatable({}, {"
-         " __close = function() print 'closed' end }) b.sleep(60) end }");
+    load(
+        "local b = require 'barchan' return { nap = function() local c <close> = setmetatable({}, {"
+        " __close = function() print 'closed' end }) b.sleep(60) end }");
     ck_assert_int_eq(barchan_engine_start(engine, "nap", NULL, NULL, on_done, &outcome, &err), 0);
-    while (barchan_runtime_pump(rt, 0, &err) > 0) {
-    }
+    while (barchan_runtime_pump(rt, 0, &err) > 0) {}
     barchan_engine_destroy(engine);
     ck_assert_int_eq(outcome.called, 1);
     ck_assert_int_eq(outcome.code, BARCHAN_ECANCELLED);
@@ -252,10 +255,13 @@ static void *answer_from_thread(void *ud)
 
 static void add(const char *name, barchan_tool_fn fn, void *ud)
 {
-    barchan_tool tool = {.struct_size = sizeof tool, .name = name, .description = "d",
+    barchan_tool tool = {.struct_size = sizeof tool,
+                         .name = name,
+                         .description = "d",
                          .parameters_json = "{\"type\":\"object\",\"properties\":{\"n\":{\"type\":"
                                             "\"integer\"}},\"required\":[\"n\"]}",
-                         .call = fn, .ud = ud};
+                         .call = fn,
+                         .ud = ud};
     ck_assert_msg(barchan_engine_add_tool(engine, &tool, &err) == 0, "%s", err.message);
 }
 
@@ -331,7 +337,8 @@ START_TEST(a_blocking_call_inside_a_callback_is_busy)
          " n = 1 } }).content end, other = function() end }");
     expect("go", NULL, "\"ok\"");
     ck_assert_int_eq(nested_code, BARCHAN_EBUSY);
-    for (int i = 0; i < 5; i++) barchan_runtime_pump(rt, 0, &err);
+    for (int i = 0; i < 5; i++)
+        barchan_runtime_pump(rt, 0, &err);
 }
 END_TEST
 

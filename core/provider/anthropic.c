@@ -1,0 +1,254 @@
+/* The Anthropic Messages adapter: its table, its addresses and its reader. */
+#include "anthropic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- where and how ---- */
+
+static int endpoint(const bc_model_info *model, const bc_request *request, bc_buf *url,
+                    barchan_error *err)
+{
+    int rc = bc_provider_url(model->base_url, "/v1", 0, "/messages", url);
+    return rc < 0 ? bc_error_set(err, BARCHAN_EINVAL, "the base URL is too long") : 0;
+}
+
+/* Either form of the key, never both: the server refuses that. Tokens of the OAuth kind are
+ * "sk-ant-oat…"; any other is marked by the caller with "Bearer ". */
+static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
+{
+    int rc = 0, signed_by_caller = bc_provider_has_header(model, "x-api-key") ||
+                                   bc_provider_has_header(model, "authorization");
+    if (model->api_key != NULL && !signed_by_caller) {
+        const char *key = model->api_key;
+        if (strncmp(key, "Bearer ", 7) == 0) {
+            rc = put("authorization", key, ud);
+        } else if (strncmp(key, "sk-ant-oat", 10) == 0) {
+            bc_buf value;
+            bc_buf_init(&value, strlen(key) + 8);
+            rc = bc_buf_appendf(&value, "Bearer %s", key);
+            if (rc == 0) rc = put("authorization", bc_buf_data(&value), ud);
+            bc_buf_clear(&value);
+        } else {
+            rc = put("x-api-key", key, ud);
+        }
+    }
+    if (rc == 0 && !bc_provider_has_header(model, "anthropic-version")) {
+        rc = put("anthropic-version", "2023-06-01", ud);
+    }
+    return rc;
+}
+
+/* ---- reading ---- */
+
+static void *reader_create(bc_reply *reply)
+{
+    bc_anthropic_reader *reader = calloc(1, sizeof *reader);
+    if (reader != NULL) reader->reply = reply;
+    return reader;
+}
+
+static void reader_destroy(void *self)
+{
+    if (self == NULL) return;
+    bc_blocks_clear(self);
+    free(self);
+}
+
+static bc_stop stop_of(const char *label)
+{
+    static const struct {
+        const char *label;
+        bc_stop stop;
+    } known[] = {
+        {"end_turn", BC_STOP_END_TURN},
+        {"tool_use", BC_STOP_TOOL_USE},
+        {"max_tokens", BC_STOP_MAX_TOKENS},
+        {"stop_sequence", BC_STOP_STOP_SEQUENCE},
+        {"pause_turn", BC_STOP_PAUSE_TURN},
+        {"refusal", BC_STOP_REFUSAL},
+        {"model_context_window_exceeded", BC_STOP_CONTEXT_WINDOW},
+        /* Beta: the content holds a summary; send it back and go on, as after a pause. */
+        {"compaction", BC_STOP_PAUSE_TURN},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strcmp(known[i].label, label) == 0) return known[i].stop;
+    }
+    return BC_STOP_ERROR;
+}
+
+static void copy_text(char *to, size_t size, const char *text)
+{
+    if (text != NULL) snprintf(to, size, "%s", text);
+}
+
+static void take_count(int64_t *to, const json_t *usage, const char *key)
+{
+    /* Later events may leave a count out or null it: only numbers overwrite. */
+    if (json_is_number(json_object_get(usage, key))) {
+        int64_t count = bc_json_get_integer(usage, key, 0);
+        *to = count < 0 ? 0 : count;
+    }
+}
+
+static void take_usage(bc_reply *reply, const json_t *usage)
+{
+    take_count(&reply->usage.input, usage, "input_tokens");
+    take_count(&reply->usage.output, usage, "output_tokens");
+    take_count(&reply->usage.cache_write, usage, "cache_creation_input_tokens");
+    take_count(&reply->usage.cache_read, usage, "cache_read_input_tokens");
+    take_count(&reply->usage.reasoning, bc_json_get_object(usage, "output_tokens_details"),
+               "thinking_tokens");
+}
+
+static int take_stop(bc_reply *reply, const json_t *from)
+{
+    const char *label = bc_json_get_string(from, "stop_reason", NULL);
+    if (label == NULL || *label == '\0') return 0;
+    bc_reply_set_raw_stop(reply, label);
+    reply->stop = stop_of(label);
+    if (reply->stop != BC_STOP_REFUSAL) return 0;
+    const json_t *details = bc_json_get_object(from, "stop_details");
+    const char *words = bc_json_get_string(details, "explanation", NULL);
+    if (words == NULL) words = bc_json_get_string(details, "category", NULL);
+    bc_buf_reset(&reply->refusal);
+    return bc_buf_append_string(&reply->refusal, words != NULL ? words : "");
+}
+
+static int each_block(bc_anthropic_reader *reader, bc_json_span message, barchan_error *err)
+{
+    bc_json_span content;
+    bc_json_iter iter;
+    int rc = bc_json_member(message, "content", &content, err);
+    if (rc == 1) rc = bc_json_iter_init(&iter, content, err);
+    for (int64_t index = 0; rc == 1; index++) {
+        rc = bc_json_iter_next(&iter, err);
+        if (rc != 1) break;
+        if (iter.type != BC_JSON_OBJECT_BEGIN) continue;
+        rc = bc_block_begin(reader, index, iter.value, err);
+        if (rc == 0) rc = bc_block_stop(reader, bc_block_find(reader, index));
+        if (rc == 0) rc = 1;
+    }
+    return rc;
+}
+
+static int take_message(bc_anthropic_reader *reader, const json_t *view, bc_json_span message,
+                        barchan_error *err)
+{
+    bc_reply *reply = reader->reply;
+    copy_text(reply->id, sizeof reply->id, bc_json_get_string(view, "id", NULL));
+    copy_text(reply->model, sizeof reply->model, bc_json_get_string(view, "model", NULL));
+    take_usage(reply, bc_json_get_object(view, "usage"));
+    int rc = take_stop(reply, view);
+    return rc < 0 ? rc : each_block(reader, message, err);
+}
+
+static int on_message_start(bc_anthropic_reader *reader, const json_t *view, bc_json_span data,
+                            barchan_error *err)
+{
+    bc_json_span message;
+    /* A gateway that retries begins the message again in the same stream: what came is void. */
+    if (reader->begun) {
+        bc_blocks_clear(reader);
+        reader->complete = 0;
+        int rc = bc_reply_restart(reader->reply);
+        if (rc < 0) return rc;
+    }
+    reader->begun = 1;
+    int rc = bc_json_member(data, "message", &message, err);
+    if (rc != 1) return rc;
+    return take_message(reader, bc_json_get_object(view, "message"), message, err);
+}
+
+static int on_block(bc_anthropic_reader *reader, const char *type, const json_t *view,
+                    bc_json_span data, barchan_error *err)
+{
+    int64_t index = bc_json_get_integer(view, "index", (int64_t)reader->block_count);
+    bc_json_span value;
+    if (strcmp(type, "content_block_start") == 0) {
+        int rc = bc_json_member(data, "content_block", &value, err);
+        return rc == 1 ? bc_block_begin(reader, index, value, err) : rc;
+    }
+    if (strcmp(type, "content_block_delta") == 0) {
+        int rc = bc_json_member(data, "delta", &value, err);
+        return rc == 1 ? bc_block_delta(reader, index, value, err) : rc;
+    }
+    bc_block *block = bc_block_find(reader, index);
+    return block != NULL ? bc_block_stop(reader, block) : 0;
+}
+
+static int event(void *self, const char *name, bc_json_span data, barchan_error *err)
+{
+    bc_anthropic_reader *reader = self;
+    cleanup_json json_t *view = NULL;
+    if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) return 0; /* some gateways */
+    int rc = bc_json_view(&view, data.data, data.len, 0, err);
+    if (rc < 0) return rc;
+    const char *type = bc_json_get_string(view, "type", NULL);
+    const json_t *error = json_object_get(view, "error");
+    if (type == NULL) type = json_is_object(error) ? "error" : name;
+    if (strcmp(type, "error") == 0) {
+        return bc_provider_error(err, 200, json_is_object(error) ? error : view);
+    }
+    if (strcmp(type, "message_start") == 0) return on_message_start(reader, view, data, err);
+    if (strncmp(type, "content_block_", 14) == 0) return on_block(reader, type, view, data, err);
+    if (strcmp(type, "message_delta") == 0) {
+        take_usage(reader->reply, bc_json_get_object(view, "usage"));
+        return take_stop(reader->reply, bc_json_get_object(view, "delta"));
+    }
+    if (strcmp(type, "message_stop") != 0) return 0; /* ping, and what is not invented yet */
+    reader->complete = 1;
+    return 1;
+}
+
+static int end(void *self, barchan_error *err)
+{
+    bc_anthropic_reader *reader = self;
+    if (!reader->complete || !reader->begun) {
+        int rc = bc_error_set(err, BARCHAN_ENETWORK, "%s",
+                              reader->begun ? "the stream ended before the turn was complete"
+                                            : "the stream ended before the turn began");
+        if (err != NULL) err->retryable = 1;
+        return rc;
+    }
+    for (size_t i = 0; i < reader->block_count; i++) {
+        int rc = bc_block_stop(reader, &reader->blocks[i]);
+        if (rc < 0) return rc;
+    }
+    /* Complete, but without a reason: no call of it may be run. */
+    if (reader->reply->stop == BC_STOP_NONE) reader->reply->stop = BC_STOP_ERROR;
+    int rc = bc_blocks_calls(reader, err);
+    if (rc == 0) rc = bc_reply_finish(reader->reply, err);
+    return rc < 0 ? rc : bc_blocks_turn(reader, err);
+}
+
+static int body(void *self, bc_json_span text, barchan_error *err)
+{
+    bc_anthropic_reader *reader = self;
+    cleanup_json json_t *view = NULL;
+    int rc = bc_json_view(&view, text.data, text.len, 0, err);
+    if (rc < 0) return rc;
+    const json_t *error = json_object_get(view, "error");
+    if (json_is_object(error)) return bc_provider_error(err, 200, error);
+    if (bc_json_get_array(view, "content") == NULL) {
+        return bc_error_set(err, BARCHAN_EPROTOCOL, "the answer is no message: it has no content");
+    }
+    reader->begun = reader->complete = 1;
+    rc = take_message(reader, view, text, err);
+    return rc < 0 ? rc : end(self, err);
+}
+
+const bc_provider bc_provider_anthropic = {
+    .name = "anthropic",
+    .default_base_url = "https://api.anthropic.com",
+    .endpoint = endpoint,
+    .headers = headers,
+    .render = bc_anthropic_render,
+    .reader_create = reader_create,
+    .reader_destroy = reader_destroy,
+    .event = event,
+    .end = end,
+    .body = body,
+    .request_id_header = "request-id",
+};

@@ -1,0 +1,337 @@
+/* Content blocks: assembled from their deltas, and written back as the provider's own bytes. */
+#include "anthropic.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int too_large(int rc, barchan_error *err)
+{
+    if (rc != BARCHAN_ELIMIT) return rc == BARCHAN_ENOMEM ? bc_error_nomem(err) : rc;
+    return bc_error_set(err, rc, "the turn is larger than %u bytes", BC_MODEL_MAX_TURN_BYTES);
+}
+
+static int is_type(const bc_block *block, const char *type)
+{
+    return strcmp(block->type, type) == 0;
+}
+
+bc_block *bc_block_find(bc_anthropic_reader *reader, int64_t index)
+{
+    for (size_t i = reader->block_count; i-- > 0;) {
+        if (reader->blocks[i].index == index) return &reader->blocks[i];
+    }
+    return NULL;
+}
+
+void bc_blocks_clear(bc_anthropic_reader *reader)
+{
+    for (size_t i = 0; i < reader->block_count; i++) {
+        bc_block *block = &reader->blocks[i];
+        bc_buf_clear(&block->start);
+        bc_text_clear(&block->fields[0].text);
+        bc_text_clear(&block->fields[1].text);
+        bc_text_clear(&block->input);
+        bc_buf_clear(&block->citations);
+    }
+    free(reader->blocks);
+    reader->blocks = NULL;
+    reader->block_count = reader->block_capacity = reader->total_bytes = 0;
+}
+
+static bc_block *add_block(bc_anthropic_reader *reader, int64_t index, barchan_error *err)
+{
+    if (reader->block_count >= BC_MODEL_MAX_BLOCKS) {
+        bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d content blocks",
+                     BC_MODEL_MAX_BLOCKS);
+        return NULL;
+    }
+    if (reader->block_count == reader->block_capacity) {
+        size_t capacity = reader->block_capacity * 2 + 8;
+        bc_block *blocks = realloc(reader->blocks, capacity * sizeof *blocks);
+        if (blocks == NULL) {
+            bc_error_nomem(err);
+            return NULL;
+        }
+        reader->blocks = blocks;
+        reader->block_capacity = capacity;
+    }
+    bc_block *block = &reader->blocks[reader->block_count++];
+    memset(block, 0, sizeof *block);
+    block->index = index;
+    bc_buf_init(&block->start, BC_MODEL_MAX_TURN_BYTES);
+    bc_buf_init(&block->citations, BC_MODEL_MAX_TURN_BYTES);
+    bc_text_init(&block->fields[0].text);
+    bc_text_init(&block->fields[1].text);
+    bc_text_init(&block->input);
+    return block;
+}
+
+/* Shows what a text or thinking block has gained. */
+static int show_fresh(bc_anthropic_reader *reader, bc_block *block, int final)
+{
+    bc_json_span fresh;
+    int rc = bc_text_settle(&block->fields[0].text, final, &fresh);
+    if (rc < 0 || fresh.len == 0) return rc;
+    if (is_type(block, "text")) return bc_reply_text(reader->reply, fresh);
+    if (is_type(block, "thinking")) return bc_reply_reasoning(reader->reply, fresh);
+    return 0;
+}
+
+/* Appends a piece to the field of this name, which the block gets when it has room. */
+static int add_to_field(bc_block *block, const char *name, bc_json_span piece)
+{
+    for (int i = 0; i < 2; i++) {
+        if (block->fields[i].name == NULL) block->fields[i].name = name;
+        if (strcmp(block->fields[i].name, name) == 0) {
+            return bc_text_append(&block->fields[i].text, piece);
+        }
+    }
+    return 0;
+}
+
+static int charge(bc_anthropic_reader *reader, size_t len)
+{
+    reader->total_bytes += len;
+    return reader->total_bytes > BC_MODEL_MAX_TURN_BYTES ? BARCHAN_ELIMIT : 0;
+}
+
+int bc_block_begin(bc_anthropic_reader *reader, int64_t index, bc_json_span start,
+                   barchan_error *err)
+{
+    bc_block *block = add_block(reader, index, err);
+    if (block == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    bc_json_span value;
+    bc_buf type;
+    bc_buf_init(&type, sizeof block->type - 1);
+    int rc = bc_json_member(start, "type", &value, err);
+    if (rc == 1) rc = bc_json_span_text(value, &type, NULL) < 0 ? 0 : 1;
+    snprintf(block->type, sizeof block->type, "%s", bc_buf_data(&type));
+    bc_buf_clear(&type);
+    if (rc >= 0) rc = charge(reader, start.len);
+    if (rc == 0) rc = bc_buf_append(&block->start, start.data, start.len);
+    if (rc < 0) return too_large(rc, err);
+    /* Text that stands in the start already is the first piece. */
+    const char *first = is_type(block, "text")       ? "text"
+                        : is_type(block, "thinking") ? "thinking"
+                                                     : "";
+    if (*first != '\0' && bc_json_member(start, first, &value, NULL) == 1) {
+        rc = add_to_field(block, first, value);
+        if (rc == 0) rc = show_fresh(reader, block, 0);
+    }
+    if (rc == 0 && is_type(block, "tool_use") && bc_json_member(start, "name", &value, NULL) == 1) {
+        bc_buf name;
+        bc_buf_init(&name, BC_MODEL_MAX_TURN_BYTES);
+        rc = bc_json_span_text(value, &name, err);
+        if (rc == 0)
+            rc = bc_reply_announce(reader->reply, (bc_json_span){bc_buf_data(&name), name.len});
+        bc_buf_clear(&name);
+    }
+    return too_large(rc, err);
+}
+
+static int add_citation(bc_block *block, bc_json_span citation)
+{
+    int rc = block->citations.len > 0 ? bc_buf_append_char(&block->citations, ',') : 0;
+    return rc < 0 ? rc : bc_buf_append(&block->citations, citation.data, citation.len);
+}
+
+int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delta,
+                   barchan_error *err)
+{
+    /* The member of the delta, and where its text goes. */
+    static const struct {
+        const char *member, *field;
+    } known[] = {{"text", "text"},
+                 {"thinking", "thinking"},
+                 {"signature", "signature"},
+                 {"content", "content"},
+                 {"encrypted_content", "encrypted_content"}};
+    bc_block *block = bc_block_find(reader, index);
+    bc_json_iter iter;
+    int rc = bc_json_iter_init(&iter, delta, err);
+    if (block == NULL || rc != 1) return rc < 0 ? rc : 0;
+    rc = charge(reader, delta.len);
+    while (rc == 0 && (rc = bc_json_iter_next(&iter, err)) == 1) {
+        rc = 0;
+        if (bc_json_iter_is(&iter, "partial_json")) rc = bc_text_append(&block->input, iter.value);
+        if (bc_json_iter_is(&iter, "citation")) rc = add_citation(block, iter.value);
+        for (size_t i = 0; rc == 0 && i < sizeof known / sizeof *known; i++) {
+            if (!bc_json_iter_is(&iter, known[i].member)) continue;
+            rc = add_to_field(block, known[i].field, iter.value);
+        }
+        if (rc < 0) return too_large(rc, err);
+    }
+    if (rc == 0) rc = show_fresh(reader, block, 0);
+    return too_large(rc, err);
+}
+
+int bc_block_stop(bc_anthropic_reader *reader, bc_block *block)
+{
+    return show_fresh(reader, block, 1);
+}
+
+/* ---- the end of the turn ---- */
+
+/* The input as it stands: the joined pieces when there are any, else what the start held. */
+static int input_text(bc_block *block, bc_buf *out)
+{
+    bc_json_span value;
+    int rc = bc_text_settle(&block->input, 1, NULL);
+    if (rc < 0) return rc;
+    bc_json_span start = {bc_buf_data(&block->start), block->start.len};
+    if (block->input.plain.len > 0) {
+        return bc_buf_append(out, bc_buf_data(&block->input.plain), block->input.plain.len);
+    }
+    if (bc_json_member(start, "input", &value, NULL) != 1) return 0;
+    /* A few gateways send it as a string. */
+    if (value.data[0] == '"') return bc_json_span_text(value, out, NULL);
+    return bc_buf_append(out, value.data, value.len);
+}
+
+int bc_blocks_calls(bc_anthropic_reader *reader, barchan_error *err)
+{
+    for (size_t i = 0; i < reader->block_count; i++) {
+        bc_block *block = &reader->blocks[i];
+        if (!is_type(block, "tool_use")) continue;
+        bc_call *call = bc_reply_add_call(reader->reply, err);
+        if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+        bc_json_span start = {bc_buf_data(&block->start), block->start.len}, value;
+        int rc = input_text(block, &call->arguments);
+        if (rc == 0 && bc_json_member(start, "id", &value, NULL) == 1) {
+            rc = bc_json_span_text(value, &call->id, err);
+        }
+        if (rc == 0 && bc_json_member(start, "name", &value, NULL) == 1) {
+            rc = bc_json_span_text(value, &call->name, err);
+        }
+        if (rc < 0) return too_large(rc, err);
+    }
+    return 0;
+}
+
+/* The member's new value, when the turn changed it. */
+static int write_changed(bc_out *out, bc_block *block, const bc_call *call, const char *key)
+{
+    for (int i = 0; i < 2; i++) {
+        if (block->fields[i].name == NULL || strcmp(block->fields[i].name, key) != 0) continue;
+        bc_json_span text = bc_text_escaped(&block->fields[i].text);
+        bc_out_word(out, "\"");
+        if (out->rc == 0) out->rc = bc_buf_append(out->buf, text.data, text.len);
+        if (out->rc == 0) out->rc = bc_buf_append_char(out->buf, '"');
+        return 1;
+    }
+    if (strcmp(key, "input") == 0 && call != NULL) {
+        /* What is no object would be refused, whoever wrote it. */
+        int good = call->error[0] == '\0' || bc_buf_data(&call->arguments)[0] == '{';
+        if (good &&
+            bc_json_validate(bc_buf_data(&call->arguments), call->arguments.len, NULL) == 0) {
+            bc_out_raw(out, bc_buf_data(&call->arguments), call->arguments.len);
+        } else {
+            bc_out_word(out, "{}");
+        }
+        return 1;
+    }
+    if (strcmp(key, "input") == 0 && !bc_text_is_empty(&block->input)) {
+        const bc_buf *text = &block->input.plain;
+        int good = bc_json_validate(bc_buf_data(text), text->len, NULL) == 0;
+        bc_out_raw(out, good ? bc_buf_data(text) : "{}", good ? text->len : 2);
+        return 1;
+    }
+    if (strcmp(key, "id") == 0 && call != NULL && call->made_id) {
+        bc_out_string(out, bc_buf_data(&call->id), call->id.len);
+        return 1;
+    }
+    return 0;
+}
+
+static int member_is(const bc_json_iter *iter, const char *const *keys, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (keys[i] != NULL && bc_json_iter_is(iter, keys[i])) return (int)i + 1;
+    }
+    return 0;
+}
+
+static void write_citations(bc_out *out, const bc_block *block, bc_json_span before)
+{
+    bc_json_iter iter;
+    bc_out_open(out, '[');
+    int rc = bc_json_iter_init(&iter, before, NULL);
+    while (rc == 1 && (rc = bc_json_iter_next(&iter, NULL)) == 1) {
+        bc_out_raw(out, iter.value.data, iter.value.len);
+    }
+    bc_out_raw(out, bc_buf_data(&block->citations), block->citations.len);
+    bc_out_close(out, ']');
+}
+
+/* The start's own bytes, with the members replaced that deltas added to. */
+static int write_block(bc_out *out, bc_block *block, const bc_call *call, barchan_error *err)
+{
+    const char *keys[] = {block->fields[0].name, block->fields[1].name, "input", "id", "citations"};
+    enum { COUNT = sizeof keys / sizeof *keys };
+    int written[COUNT + 1] = {0};
+    bc_json_iter iter;
+    int rc =
+        bc_json_iter_init(&iter, (bc_json_span){bc_buf_data(&block->start), block->start.len}, err);
+    bc_out_open(out, '{');
+    while (rc == 1 && (rc = bc_json_iter_next(&iter, err)) == 1) {
+        int which = member_is(&iter, keys, COUNT);
+        if (which > 0 && written[which]) continue; /* a repeated key */
+        written[which] = 1;
+        bc_out_raw_key(out, iter.key);
+        if (which == COUNT && block->citations.len > 0) {
+            write_citations(out, block, iter.value);
+        } else if (which == 0 || which == COUNT ||
+                   !write_changed(out, block, call, keys[which - 1])) {
+            bc_out_raw(out, iter.value.data, iter.value.len);
+        }
+    }
+    for (int i = 0; i < COUNT - 1 && rc == 0; i++) {
+        int needed = keys[i] != NULL && !written[i + 1] && (i < 2 || call != NULL);
+        if (!needed || (i == 3 && !call->made_id)) continue;
+        bc_out_key(out, keys[i]);
+        write_changed(out, block, call, keys[i]);
+    }
+    if (rc == 0 && block->citations.len > 0 && !written[COUNT]) {
+        bc_out_key(out, "citations");
+        write_citations(out, block, (bc_json_span){"null", 4});
+    }
+    bc_out_close(out, '}');
+    return rc < 0 ? rc : out->rc;
+}
+
+/* Blocks that the server would refuse in a request: text without text, and the thinking of a turn
+ * that was cut before its signature came. */
+static int cannot_go_back(const bc_anthropic_reader *reader, const bc_block *block)
+{
+    if (is_type(block, "text")) return bc_text_is_empty(&block->fields[0].text);
+    int cut = reader->reply->stop == BC_STOP_MAX_TOKENS || reader->reply->stop == BC_STOP_REFUSAL ||
+              reader->reply->stop == BC_STOP_CONTEXT_WINDOW;
+    int last = block == &reader->blocks[reader->block_count - 1];
+    if (!cut || !last || !is_type(block, "thinking")) return 0;
+    bc_json_span value, start = {bc_buf_data(&block->start), block->start.len};
+    if (bc_json_member(start, "signature", &value, NULL) == 1 && value.len > 2) return 0;
+    return block->fields[1].name == NULL || bc_text_is_empty(&block->fields[1].text);
+}
+
+int bc_blocks_turn(bc_anthropic_reader *reader, barchan_error *err)
+{
+    bc_out out = {.buf = &reader->reply->turn};
+    size_t call_index = 0, kept = 0;
+    bc_out_word(&out, "{\"role\":\"assistant\",\"content\":");
+    bc_out_open(&out, '[');
+    for (size_t i = 0; i < reader->block_count; i++) {
+        bc_block *block = &reader->blocks[i];
+        const bc_call *call = NULL;
+        if (is_type(block, "tool_use")) call = &reader->reply->calls[call_index++];
+        if (cannot_go_back(reader, block)) continue;
+        int rc = write_block(&out, block, call, err);
+        if (rc < 0) return too_large(rc, err);
+        kept++;
+    }
+    bc_out_close(&out, ']');
+    bc_out_close(&out, '}');
+    /* A turn without content cannot be sent; its neutral view is left out as well. */
+    if (kept == 0) bc_buf_reset(&reader->reply->turn);
+    return too_large(out.rc, err);
+}

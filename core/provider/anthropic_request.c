@@ -1,0 +1,245 @@
+/* Anthropic Messages: the request body. */
+#include "anthropic.h"
+
+#include <string.h>
+
+/* Used when neither the request nor the model says: enough for an answer with a program in it, and
+ * below what makes a server insist on streaming (about 21,000). */
+enum { DEFAULT_MAX_TOKENS = 16000 };
+
+typedef struct writer {
+    bc_out out;
+    const bc_request *request;
+    bc_origin origin;
+} writer;
+
+static void put_id(bc_out *out, const char *key, const char *id)
+{
+    /* Ids of other providers may have characters that this one refuses; both sides of a pair are
+     * mapped alike. */
+    size_t len = strlen(id);
+    char made[BC_MADE_ID_BYTES];
+    size_t good = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
+    if (good != len) {
+        bc_make_id(id, len, 0, made);
+        id = made;
+    }
+    bc_out_member(out, key, id);
+}
+
+static void put_text_block(bc_out *out, const char *text, size_t len)
+{
+    if (len == 0) return; /* empty text blocks are refused */
+    bc_out_open(out, '{');
+    bc_out_member(out, "type", "text");
+    bc_out_key(out, "text");
+    bc_out_string(out, text, len);
+    bc_out_close(out, '}');
+}
+
+static void put_image_block(bc_out *out, const bc_part *part)
+{
+    bc_out_open(out, '{');
+    bc_out_member(out, "type", "image");
+    bc_out_key(out, "source");
+    bc_out_open(out, '{');
+    bc_out_member(out, "type", "base64");
+    bc_out_member(out, "media_type", part->media_type);
+    bc_out_member(out, "data", part->data);
+    bc_out_close(out, '}');
+    bc_out_close(out, '}');
+}
+
+static void put_parts(bc_out *out, const bc_message *message)
+{
+    size_t count = bc_message_part_count(message);
+    for (size_t i = 0; i < count; i++) {
+        bc_part part = bc_message_part(message, i);
+        if (part.text != NULL) put_text_block(out, part.text, part.text_len);
+        if (part.text == NULL) put_image_block(out, &part);
+    }
+}
+
+static int is_empty(const bc_message *message)
+{
+    size_t count = bc_message_part_count(message);
+    for (size_t i = 0; i < count; i++) {
+        bc_part part = bc_message_part(message, i);
+        if (part.text == NULL || part.text_len > 0) return 0;
+    }
+    return 1;
+}
+
+static void put_result(bc_out *out, const bc_message *message)
+{
+    bc_out_open(out, '{');
+    bc_out_member(out, "type", "tool_result");
+    put_id(out, "tool_use_id", bc_json_get_string(message->view, "tool_call_id", NULL));
+    if (!is_empty(message)) {
+        bc_out_key(out, "content");
+        bc_out_open(out, '[');
+        put_parts(out, message);
+        bc_out_close(out, ']');
+    }
+    if (bc_message_is_error(message)) {
+        bc_out_key(out, "is_error");
+        bc_out_word(out, "true");
+    }
+    bc_out_close(out, '}');
+}
+
+static int put_call(const bc_past_call *call, void *ud, barchan_error *err)
+{
+    bc_out *out = ud;
+    bc_out_open(out, '{');
+    bc_out_member(out, "type", "tool_use");
+    put_id(out, "id", call->id);
+    bc_out_member(out, "name", call->name);
+    bc_out_key(out, "input");
+    bc_out_raw(out, call->arguments.data, call->arguments.len);
+    bc_out_close(out, '}');
+    return 0;
+}
+
+static int put_assistant(writer *w, const bc_message *message, barchan_error *err)
+{
+    bc_buf turn;
+    bc_buf_init(&turn, 2 * (size_t)BC_MODEL_MAX_TURN_BYTES);
+    int rc = bc_message_raw(message, &w->origin, &turn, err);
+    if (rc == 1) bc_out_raw(&w->out, bc_buf_data(&turn), turn.len);
+    bc_buf_clear(&turn);
+    if (rc != 0) return rc < 0 ? rc : 0;
+    size_t len;
+    const char *text = bc_json_get_string(message->view, "text", &len);
+    size_t calls = json_array_size(json_object_get(message->view, "tool_calls")) +
+                   json_array_size(json_object_get(message->view, "invalid_tool_calls"));
+    if (len == 0 && calls == 0) return 0; /* a message without content is refused */
+    bc_out_open(&w->out, '{');
+    bc_out_member(&w->out, "role", "assistant");
+    bc_out_key(&w->out, "content");
+    bc_out_open(&w->out, '[');
+    put_text_block(&w->out, text, len);
+    rc = bc_message_each_call(message, put_call, &w->out, err);
+    bc_out_close(&w->out, ']');
+    bc_out_close(&w->out, '}');
+    return rc;
+}
+
+/* The results of a turn go into one user message, before what the user says. */
+static size_t put_user(writer *w, size_t at)
+{
+    const bc_request *request = w->request;
+    bc_out_open(&w->out, '{');
+    bc_out_member(&w->out, "role", "user");
+    bc_out_key(&w->out, "content");
+    bc_out_open(&w->out, '[');
+    while (at < request->message_count && request->messages[at].role == BC_ROLE_TOOL) {
+        put_result(&w->out, &request->messages[at++]);
+    }
+    while (at < request->message_count && request->messages[at].role == BC_ROLE_USER) {
+        put_parts(&w->out, &request->messages[at++]);
+    }
+    bc_out_close(&w->out, ']');
+    bc_out_close(&w->out, '}');
+    return at;
+}
+
+static int put_messages(writer *w, barchan_error *err)
+{
+    bc_out_open(&w->out, '[');
+    for (size_t at = 0; at < w->request->message_count;) {
+        const bc_message *message = &w->request->messages[at];
+        if (message->role != BC_ROLE_ASSISTANT) {
+            at = put_user(w, at);
+            continue;
+        }
+        int rc = put_assistant(w, message, err);
+        if (rc < 0) return rc;
+        at++;
+    }
+    bc_out_close(&w->out, ']');
+    return 0;
+}
+
+static void put_tools(writer *w)
+{
+    const bc_request *request = w->request;
+    if (request->tool_count == 0 || !bc_body_key(&w->out, request, "tools")) return;
+    bc_out_open(&w->out, '[');
+    for (size_t i = 0; i < request->tool_count; i++) {
+        const bc_tool *tool = &request->tools[i];
+        bc_out_open(&w->out, '{');
+        bc_out_member(&w->out, "name", tool->name);
+        if (tool->description != NULL) bc_out_member(&w->out, "description", tool->description);
+        bc_out_key(&w->out, "input_schema");
+        bc_out_raw(&w->out, tool->parameters.data, tool->parameters.len);
+        bc_out_close(&w->out, '}');
+    }
+    bc_out_close(&w->out, ']');
+}
+
+static void put_choice(writer *w)
+{
+    static const char *const types[] = {"auto", "auto", "any", "none", "tool"};
+    const bc_request *request = w->request;
+    int one_call = request->parallel == 0 && request->choice != BC_CHOICE_NONE;
+    if (request->tool_count == 0 || (request->choice == BC_CHOICE_UNSET && !one_call)) return;
+    if (!bc_body_key(&w->out, request, "tool_choice")) return;
+    bc_out_open(&w->out, '{');
+    bc_out_member(&w->out, "type", types[request->choice]);
+    if (request->choice == BC_CHOICE_NAMED) bc_out_member(&w->out, "name", request->choice_name);
+    if (one_call) {
+        bc_out_key(&w->out, "disable_parallel_tool_use");
+        bc_out_word(&w->out, "true");
+    }
+    bc_out_close(&w->out, '}');
+}
+
+static void put_settings(writer *w, const bc_model_info *model)
+{
+    const bc_request *request = w->request;
+    int64_t max_tokens = request->max_tokens > 0 ? request->max_tokens : model->max_tokens;
+    if (bc_body_key(&w->out, request, "max_tokens")) {
+        bc_out_integer(&w->out, max_tokens > 0 ? max_tokens : DEFAULT_MAX_TOKENS);
+    }
+    if (request->temperature.len > 0 && bc_body_key(&w->out, request, "temperature")) {
+        bc_out_raw(&w->out, request->temperature.data, request->temperature.len);
+    }
+    if (request->stop != NULL && bc_body_key(&w->out, request, "stop_sequences")) {
+        size_t i;
+        json_t *item;
+        bc_out_open(&w->out, '[');
+        json_array_foreach(request->stop, i, item)
+        {
+            bc_out_string(&w->out, json_string_value(item), json_string_length(item));
+        }
+        bc_out_close(&w->out, ']');
+    }
+    if (request->stream && bc_body_key(&w->out, request, "stream")) bc_out_word(&w->out, "true");
+}
+
+int bc_anthropic_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+                        barchan_error *err)
+{
+    writer w = {.out = {.buf = body},
+                .request = request,
+                .origin = {"anthropic", model->name, model->base_url}};
+    bc_out_open(&w.out, '{');
+    if (bc_body_key(&w.out, request, "model")) {
+        bc_out_string(&w.out, model->name, strlen(model->name));
+    }
+    put_settings(&w, model);
+    /* In the order of the provider's cache: tools, system, messages. */
+    put_tools(&w);
+    put_choice(&w);
+    if (request->system != NULL && bc_body_key(&w.out, request, "system")) {
+        bc_out_string(&w.out, request->system, strlen(request->system));
+    }
+    if (bc_body_key(&w.out, request, "messages")) {
+        int rc = put_messages(&w, err);
+        if (rc < 0) return rc;
+    }
+    bc_body_extra(&w.out, request);
+    bc_out_close(&w.out, '}');
+    return w.out.rc < 0 ? bc_error_set(err, w.out.rc, "the request is too large") : 0;
+}

@@ -1,0 +1,192 @@
+/* What a server's error means for the caller: which status, and whether asking again can help. */
+#include "provider.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include "base/utf8.h"
+
+typedef struct meaning {
+    const char *code;
+    int status, retryable;
+} meaning;
+
+/* By the provider's own code. The first entry wins: quota before rate, because providers report
+ * both as 429 and only one of them passes. */
+static const meaning by_code[] = {
+    {"enforced_spend_limit_reached", BARCHAN_EQUOTA, 0},
+    {"insufficient_quota", BARCHAN_EQUOTA, 0},
+    {"credit_balance_exhausted", BARCHAN_EQUOTA, 0},
+    {"organization_spend_limit_exceeded", BARCHAN_EQUOTA, 0},
+    {"project_spend_limit_exceeded", BARCHAN_EQUOTA, 0},
+    {"organization_usage_limit_exceeded", BARCHAN_EQUOTA, 0},
+    {"billing_error", BARCHAN_EQUOTA, 0},
+    {"context_length_exceeded", BARCHAN_ECONTEXT, 0},
+    {"request_too_large", BARCHAN_ECONTEXT, 0},
+    {"content_filter", BARCHAN_EFILTERED, 0},
+    {"content_policy_violation", BARCHAN_EFILTERED, 0},
+    {"invalid_api_key", BARCHAN_EAUTH, 0},
+    {"authentication_error", BARCHAN_EAUTH, 0},
+    {"permission_error", BARCHAN_EPERMISSION, 0},
+    {"model_not_found", BARCHAN_ENOTFOUND, 0},
+    {"not_found_error", BARCHAN_ENOTFOUND, 0},
+    {"overloaded_error", BARCHAN_EOVERLOADED, 1},
+    {"server_is_overloaded", BARCHAN_EOVERLOADED, 1},
+    {"slow_down", BARCHAN_EOVERLOADED, 1},
+    {"rate_limit_error", BARCHAN_ERATE, 1},
+    {"rate_limit_exceeded", BARCHAN_ERATE, 1},
+    {"timeout_error", BARCHAN_ETIMEDOUT, 1},
+    {"api_error", BARCHAN_ESERVER, 1},
+    {"server_error", BARCHAN_ESERVER, 1},
+    {"internal_server_error", BARCHAN_ESERVER, 1},
+    {"conflict_error", BARCHAN_EREQUEST, 1},
+    /* The model wrote a bad call and the server refused it: the next try may be better. */
+    {"tool_use_failed", BARCHAN_EREQUEST, 1},
+    {"invalid_request_error", BARCHAN_EREQUEST, 0},
+};
+
+/* Limits that come as a plain invalid_request_error and are told by their words only. */
+static const meaning by_words[] = {
+    {"You have reached your specified API usage limits", BARCHAN_EQUOTA, 0},
+    {"credit balance is too low", BARCHAN_EQUOTA, 0},
+    {"prompt is too long", BARCHAN_ECONTEXT, 0},
+    {"maximum context length", BARCHAN_ECONTEXT, 0},
+};
+
+static meaning by_http(int status)
+{
+    switch (status) {
+    case 401: return (meaning){NULL, BARCHAN_EAUTH, 0};
+    case 402: return (meaning){NULL, BARCHAN_EQUOTA, 0};
+    case 403: return (meaning){NULL, BARCHAN_EPERMISSION, 0};
+    case 404: return (meaning){NULL, BARCHAN_ENOTFOUND, 0};
+    case 408: return (meaning){NULL, BARCHAN_ETIMEDOUT, 1};
+    case 409: return (meaning){NULL, BARCHAN_EREQUEST, 1};
+    case 413: return (meaning){NULL, BARCHAN_ECONTEXT, 0};
+    case 429: return (meaning){NULL, BARCHAN_ERATE, 1};
+    case 503:
+    case 529: return (meaning){NULL, BARCHAN_EOVERLOADED, 1};
+    case 504: return (meaning){NULL, BARCHAN_ETIMEDOUT, 1};
+    default: break;
+    }
+    if (status >= 500 && status <= 599) return (meaning){NULL, BARCHAN_ESERVER, 1};
+    if (status >= 400) return (meaning){NULL, BARCHAN_EREQUEST, 0};
+    return (meaning){NULL, BARCHAN_ESERVER, 0};
+}
+
+static const meaning *find_code(const char *code)
+{
+    for (size_t i = 0; i < sizeof by_code / sizeof *by_code; i++) {
+        if (strcmp(by_code[i].code, code) == 0) return &by_code[i];
+    }
+    return NULL;
+}
+
+/* Quota is looked for first, then the narrower of code and type. */
+static meaning judge(int http_status, const char *const *codes, size_t count, const char *message)
+{
+    for (size_t i = 0; i < sizeof by_words / sizeof *by_words; i++) {
+        if (strstr(message, by_words[i].code) != NULL) return by_words[i];
+    }
+    const meaning *found = NULL;
+    for (size_t i = 0; i < count; i++) {
+        const meaning *m = find_code(codes[i]);
+        if (m != NULL && m->status == BARCHAN_EQUOTA) return *m;
+        if (found == NULL) found = m;
+    }
+    /* The catch-all type says less than the status does. */
+    int vague = found != NULL && strcmp(found->code, "invalid_request_error") == 0;
+    if (found != NULL && (!vague || http_status < 400)) return *found;
+    return by_http(http_status);
+}
+
+/* One line of valid UTF-8 that fits: control characters of a server stay off the terminal. */
+static void one_line(char *to, size_t size, const char *text, size_t len)
+{
+    size_t at = 0;
+    for (size_t i = 0; i < len && at + 1 < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        to[at++] = c < 0x20 || c == 0x7F ? ' ' : text[i];
+    }
+    to[bc_utf8_whole(to, at)] = '\0';
+}
+
+int bc_provider_error(barchan_error *err, int http_status, const json_t *error)
+{
+    char code_text[BC_JSON_LABEL_BYTES], type_text[BC_JSON_LABEL_BYTES],
+        detail_text[BC_JSON_LABEL_BYTES], line[400];
+    size_t len = 0;
+    const char *message = bc_json_get_string(error, "message", &len);
+    if (json_is_string(error)) {
+        message = json_string_value(error);
+        len = json_string_length(error);
+    }
+    if (message == NULL) message = "";
+    const char *codes[] = {
+        bc_json_get_label(bc_json_get_object(error, "details"), "error_code", detail_text),
+        bc_json_get_label(error, "code", code_text), bc_json_get_label(error, "type", type_text)};
+    /* Gateways put the HTTP status into `code`, as a number or as text. */
+    int64_t number = bc_json_get_integer(error, "code", 0);
+    if (number >= 400 && number <= 599) {
+        codes[1] = "";
+        if (http_status < 400) http_status = (int)number;
+    }
+    meaning m = judge(http_status, codes, 3, message);
+    const char *name = "";
+    for (size_t i = 0; i < 3 && *name == '\0'; i++)
+        name = codes[i];
+    one_line(line, sizeof line, message, len);
+    bc_error_set(err, m.status, "%s%s%s", name, *name != '\0' && *line != '\0' ? ": " : "",
+                 *line != '\0' || *name != '\0' ? line : "the provider reported an error");
+    if (err == NULL) return m.status;
+    err->http_status = http_status >= 400 ? http_status : 0;
+    err->retryable = m.retryable;
+    one_line(err->provider_code, sizeof err->provider_code, name, strlen(name));
+    return m.status;
+}
+
+static int is_html(const char *content_type, const char *body, size_t len)
+{
+    size_t at = 0;
+    while (at < len && strchr(" \t\r\n", body[at]) != NULL && body[at] != '\0')
+        at++;
+    return strncasecmp(content_type, "text/html", 9) == 0 || (at < len && body[at] == '<');
+}
+
+/* {"error": {…} | "…"}, {"detail": …}, {"message": …}, each maybe alone in a list. */
+static const json_t *find_error(const json_t *view)
+{
+    if (json_is_array(view)) view = json_array_get(view, 0);
+    const json_t *error = json_object_get(view, "error");
+    if (json_is_object(error) || json_is_string(error)) return error;
+    const json_t *detail = json_object_get(view, "detail");
+    if (json_is_object(detail) || json_is_string(detail)) return detail;
+    return json_is_object(view) ? view : NULL;
+}
+
+int bc_provider_http_error(barchan_error *err, int http_status, const char *content_type,
+                           const char *body, size_t len)
+{
+    cleanup_json json_t *view = NULL;
+    barchan_error inner;
+    int rc;
+    if (bc_json_view(&view, body, len, 0, &inner) == 0 && find_error(view) != NULL) {
+        rc = bc_provider_error(err, http_status, find_error(view));
+        char id[BC_JSON_LABEL_BYTES];
+        const char *request_id = bc_json_get_label(view, "request_id", id);
+        if (err != NULL) snprintf(err->request_id, sizeof err->request_id, "%s", request_id);
+    } else {
+        meaning m = by_http(http_status);
+        char line[200];
+        one_line(line, sizeof line, body, len);
+        if (is_html(content_type, body, len)) {
+            snprintf(line, sizeof line,
+                     "a page of HTML, no API answer; check base_url and proxies");
+        }
+        rc = bc_error_set(err, m.status, "%s", *line != '\0' ? line : "an empty answer");
+        if (err != NULL) err->retryable = m.retryable;
+        if (err != NULL) err->http_status = http_status;
+    }
+    bc_error_context(err, "HTTP %d", http_status);
+    return rc;
+}

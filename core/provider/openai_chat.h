@@ -1,0 +1,54 @@
+/* The halves of the OpenAI Chat Completions adapter, which also talks to every compatible server.
+ * The quirks it reads through are listed by number in README.md. */
+#ifndef BC_PROVIDER_OPENAI_CHAT_H
+#define BC_PROVIDER_OPENAI_CHAT_H
+
+#include "provider.h"
+#include "text.h"
+
+int bc_openai_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+                     barchan_error *err);
+
+/* A tool call while it arrives. */
+typedef struct bc_chat_call {
+    int64_t index; /* the server's, -1: it gave none */
+    bc_text id, name, arguments;
+    bc_buf object; /* arguments that came as an object, their own bytes */
+    bc_buf extra;  /* `"key":value` members that we do not know, with commas */
+    int announced;
+} bc_chat_call;
+
+enum { BC_CHAT_REASONING, BC_CHAT_REASONING_CONTENT, BC_CHAT_FIELDS };
+
+typedef struct bc_chat_reader {
+    bc_reply *reply;
+    bc_text content, refusal;
+    bc_text reasoning[BC_CHAT_FIELDS]; /* by the name it came under */
+    bc_text thinking;                  /* parts of a content list (Mistral) */
+    bc_buf content_parts;              /* a whole answer's content list, its own bytes */
+    bc_buf reasoning_details;          /* elements, with commas (OpenRouter) */
+    bc_buf extra;                      /* members of the message that must go back (Gemini) */
+    bc_chat_call *calls;
+    size_t call_count;
+    size_t total_bytes;
+    int begun, ended; /* a choice was seen; the end was */
+    int whole;        /* one body, no stream */
+} bc_chat_reader;
+
+/* openai_chat_calls.c */
+/* The entries of one "tool_calls" list; the rules for index, id and name are there. */
+int bc_chat_take_calls(bc_chat_reader *reader, bc_json_span list, barchan_error *err);
+/* The old single "function_call". */
+int bc_chat_take_function(bc_chat_reader *reader, bc_json_span function, barchan_error *err);
+int bc_chat_finish_calls(bc_chat_reader *reader, barchan_error *err);
+void bc_chat_clear_calls(bc_chat_reader *reader);
+/* openai_chat_labels.c: BC_STOP_NONE for a label that nobody knows. */
+bc_stop bc_chat_stop(const char *label);
+void bc_chat_usage(bc_reply *reply, const json_t *usage);
+/* openai_chat_turn.c: the message to echo. */
+int bc_chat_turn(bc_chat_reader *reader, barchan_error *err);
+/* BARCHAN_ELIMIT once the turn holds too much. */
+int bc_chat_charge(bc_chat_reader *reader, size_t len);
+int bc_chat_failed(int rc, barchan_error *err);
+
+#endif

@@ -1,0 +1,262 @@
+/*
+ * Tool calls in pieces. Servers disagree on how the pieces name their call, so:
+ *  - an id that is known decides; an empty id or name is as good as none and overwrites nothing;
+ *  - an index names its call, unless another id, or a new name after complete arguments, shows
+ *    that the server gives every call the same index;
+ *  - without both, several entries of one delta are told by position, a single one continues the
+ *    last call, unless it begins a new one by name after complete arguments.
+ */
+#include "openai_chat.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct entry {
+    int64_t index; /* -1: none */
+    bc_json_span id, name, arguments, function, whole;
+} entry;
+
+static int is_text(bc_json_span span)
+{
+    return span.len > 2 && span.data[0] == '"';
+}
+
+static void read_entry(bc_json_span whole, entry *e)
+{
+    *e = (entry){.index = -1, .whole = whole};
+    bc_json_iter iter;
+    if (bc_json_iter_init(&iter, whole, NULL) != 1) return;
+    while (bc_json_iter_next(&iter, NULL) == 1) {
+        if (bc_json_iter_is(&iter, "id")) e->id = iter.value;
+        if (bc_json_iter_is(&iter, "function")) e->function = iter.value;
+        if (bc_json_iter_is(&iter, "index") && iter.type == BC_JSON_INTEGER) {
+            json_t *view = NULL;
+            if (bc_json_view(&view, whole.data, whole.len, 0, NULL) == 0) {
+                e->index = bc_json_get_integer(view, "index", -1);
+            }
+            json_decref(view);
+        }
+    }
+    if (e->function.len == 0) return;
+    bc_json_member(e->function, "name", &e->name, NULL);
+    bc_json_member(e->function, "arguments", &e->arguments, NULL);
+}
+
+static int same_text(const bc_text *text, bc_json_span span)
+{
+    bc_json_span have = bc_text_escaped(text);
+    return have.len == span.len - 2 && memcmp(have.data, span.data + 1, have.len) == 0;
+}
+
+/* Complete arguments: nothing can follow but another call. */
+static int is_whole(bc_chat_call *call)
+{
+    if (call->object.len > 0) return 1;
+    if (bc_text_is_empty(&call->arguments)) return 0;
+    if (bc_text_settle(&call->arguments, 0, NULL) < 0) return 0;
+    return bc_json_validate(bc_buf_data(&call->arguments.plain), call->arguments.plain.len, NULL) ==
+           0;
+}
+
+static bc_chat_call *by_id(bc_chat_reader *reader, bc_json_span id)
+{
+    for (size_t i = 0; i < reader->call_count; i++) {
+        if (same_text(&reader->calls[i].id, id)) return &reader->calls[i];
+    }
+    return NULL;
+}
+
+/* The last one: servers that reuse an index go on with the newest call of it. */
+static bc_chat_call *by_index(bc_chat_reader *reader, int64_t index)
+{
+    for (size_t i = reader->call_count; i-- > 0;) {
+        if (reader->calls[i].index == index) return &reader->calls[i];
+    }
+    return NULL;
+}
+
+static int begins_another(bc_chat_call *call, const entry *e)
+{
+    if (is_text(e->id) && !bc_text_is_empty(&call->id)) return 1; /* by_id knew it not */
+    return is_text(e->name) && !bc_text_is_empty(&call->name) && is_whole(call);
+}
+
+static bc_chat_call *find(bc_chat_reader *reader, const entry *e, size_t position, size_t count)
+{
+    bc_chat_call *call = NULL;
+    if (is_text(e->id) && (call = by_id(reader, e->id)) != NULL) return call;
+    if (e->index >= 0) {
+        call = by_index(reader, e->index);
+    } else if (count > 1) {
+        call = position < reader->call_count ? &reader->calls[position] : NULL;
+    } else if (reader->call_count > 0) {
+        call = &reader->calls[reader->call_count - 1];
+    }
+    return call != NULL && begins_another(call, e) ? NULL : call;
+}
+
+static bc_chat_call *add(bc_chat_reader *reader, barchan_error *err)
+{
+    if (reader->call_count >= BC_MODEL_MAX_TOOL_CALLS) {
+        bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d tool calls",
+                     BC_MODEL_MAX_TOOL_CALLS);
+        return NULL;
+    }
+    bc_chat_call *calls = realloc(reader->calls, (reader->call_count + 1) * sizeof *calls);
+    if (calls == NULL) {
+        bc_error_nomem(err);
+        return NULL;
+    }
+    reader->calls = calls;
+    bc_chat_call *call = &calls[reader->call_count++];
+    memset(call, 0, sizeof *call);
+    call->index = -1;
+    bc_text_init(&call->id);
+    bc_text_init(&call->name);
+    bc_text_init(&call->arguments);
+    bc_buf_init(&call->object, BC_MODEL_MAX_TURN_BYTES);
+    bc_buf_init(&call->extra, BC_MODEL_MAX_TURN_BYTES);
+    return call;
+}
+
+/* The name may come late, again with every piece, growing, or in pieces. */
+static int take_name(bc_chat_call *call, bc_json_span name)
+{
+    if (!is_text(name) || same_text(&call->name, name)) return 0;
+    bc_json_span have = bc_text_escaped(&call->name);
+    if (have.len > 0 && !bc_text_is_empty(&call->arguments)) return 0;
+    int grown =
+        have.len > 0 && name.len - 2 > have.len && memcmp(name.data + 1, have.data, have.len) == 0;
+    if (grown) bc_text_reset(&call->name);
+    return bc_text_append(&call->name, name);
+}
+
+static int take_arguments(bc_chat_call *call, bc_json_span arguments)
+{
+    if (arguments.len == 0) return 0;
+    if (arguments.data[0] == '"') return bc_text_append(&call->arguments, arguments);
+    if (arguments.data[0] != '{') return 0; /* null: none yet */
+    bc_buf_reset(&call->object);
+    return bc_buf_append(&call->object, arguments.data, arguments.len);
+}
+
+/* What we do not know of a call goes back with it: Gemini puts its signatures there. */
+static int take_extra(bc_chat_call *call, bc_json_span whole)
+{
+    static const char *const known[] = {"id", "type", "index", "function", "custom"};
+    bc_json_iter iter;
+    int rc = 0;
+    if (bc_json_iter_init(&iter, whole, NULL) != 1) return 0;
+    while (rc == 0 && bc_json_iter_next(&iter, NULL) == 1) {
+        int skip = iter.type == BC_JSON_NULL;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+            skip |= bc_json_iter_is(&iter, known[i]);
+        }
+        if (skip) continue;
+        bc_out out = {.buf = &call->extra};
+        bc_out_raw_key(&out, iter.key);
+        bc_out_raw(&out, iter.value.data, iter.value.len);
+        rc = out.rc;
+    }
+    return rc;
+}
+
+static int announce(bc_chat_reader *reader, bc_chat_call *call)
+{
+    if (call->announced || bc_text_is_empty(&call->name)) return 0;
+    call->announced = 1;
+    int rc = bc_text_settle(&call->name, 1, NULL);
+    bc_json_span name = {bc_buf_data(&call->name.plain), call->name.plain.len};
+    return rc < 0 ? rc : bc_reply_announce(reader->reply, name);
+}
+
+static int take_entry(bc_chat_reader *reader, const entry *e, size_t position, size_t count,
+                      barchan_error *err)
+{
+    bc_chat_call *call = find(reader, e, position, count);
+    if (call == NULL) call = add(reader, err);
+    if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    if (call->index < 0) call->index = e->index;
+    int rc = bc_chat_charge(reader, e->whole.len);
+    if (rc == 0 && is_text(e->id) && bc_text_is_empty(&call->id)) {
+        rc = bc_text_append(&call->id, e->id);
+    }
+    if (rc == 0) rc = take_name(call, e->name);
+    if (rc == 0) rc = take_arguments(call, e->arguments);
+    if (rc == 0) rc = take_extra(call, e->whole);
+    int begun = !bc_text_is_empty(&call->arguments) || call->object.len > 0;
+    if (rc == 0 && begun) rc = announce(reader, call);
+    return bc_chat_failed(rc, err);
+}
+
+int bc_chat_take_calls(bc_chat_reader *reader, bc_json_span list, barchan_error *err)
+{
+    bc_json_iter iter;
+    size_t count = 0, position = 0;
+    int rc = bc_json_iter_init(&iter, list, err);
+    if (rc != 1 || list.data[0] != '[') return rc < 0 ? rc : 0;
+    while (bc_json_iter_next(&iter, NULL) == 1)
+        count++;
+    bc_json_iter_init(&iter, list, NULL);
+    while ((rc = bc_json_iter_next(&iter, err)) == 1) {
+        entry e;
+        read_entry(iter.value, &e);
+        if (iter.type == BC_JSON_OBJECT_BEGIN) rc = take_entry(reader, &e, position, count, err);
+        if (rc < 0) return rc;
+        position++;
+    }
+    return rc;
+}
+
+int bc_chat_take_function(bc_chat_reader *reader, bc_json_span function, barchan_error *err)
+{
+    entry e = {.index = -1, .function = function, .whole = function};
+    if (function.len == 0 || function.data[0] != '{') return 0;
+    bc_json_member(function, "name", &e.name, NULL);
+    bc_json_member(function, "arguments", &e.arguments, NULL);
+    /* Some servers send an empty one beside the real list. */
+    if (!is_text(e.name) && !is_text(e.arguments)) return 0;
+    e.whole = (bc_json_span){"{}", 2};
+    return take_entry(reader, &e, 0, 1, err);
+}
+
+static int finish_call(bc_chat_reader *reader, bc_chat_call *call, barchan_error *err)
+{
+    bc_call *done = bc_reply_add_call(reader->reply, err);
+    if (done == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    int rc = announce(reader, call);
+    if (rc == 0) rc = bc_text_settle(&call->id, 1, NULL);
+    if (rc == 0) rc = bc_text_settle(&call->name, 1, NULL);
+    if (rc == 0) rc = bc_text_settle(&call->arguments, 1, NULL);
+    const bc_buf *arguments = call->object.len > 0 ? &call->object : &call->arguments.plain;
+    const bc_buf *from[] = {&call->id.plain, &call->name.plain, arguments};
+    bc_buf *to[] = {&done->id, &done->name, &done->arguments};
+    for (int i = 0; i < 3 && rc == 0; i++) {
+        rc = bc_buf_append(to[i], bc_buf_data(from[i]), from[i]->len);
+    }
+    return bc_chat_failed(rc, err);
+}
+
+int bc_chat_finish_calls(bc_chat_reader *reader, barchan_error *err)
+{
+    for (size_t i = 0; i < reader->call_count; i++) {
+        int rc = finish_call(reader, &reader->calls[i], err);
+        if (rc < 0) return rc;
+    }
+    return 0;
+}
+
+void bc_chat_clear_calls(bc_chat_reader *reader)
+{
+    for (size_t i = 0; i < reader->call_count; i++) {
+        bc_chat_call *call = &reader->calls[i];
+        bc_text_clear(&call->id);
+        bc_text_clear(&call->name);
+        bc_text_clear(&call->arguments);
+        bc_buf_clear(&call->object);
+        bc_buf_clear(&call->extra);
+    }
+    free(reader->calls);
+    reader->calls = NULL;
+    reader->call_count = 0;
+}

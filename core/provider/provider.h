@@ -1,0 +1,82 @@
+/*
+ * One table per provider. The model (model.c, completion.c) owns connections, time and callbacks;
+ * a table only turns neutral requests into bytes and bytes into neutral replies, without I/O, so
+ * that each can be tested and fuzzed alone. A new provider is a new table in provider.c.
+ */
+#ifndef BC_PROVIDER_PROVIDER_H
+#define BC_PROVIDER_PROVIDER_H
+
+#include "json_out.h"
+#include "message.h"
+#include "reply.h"
+
+/* What a table may know of the model. */
+typedef struct bc_model_info {
+    const char *name;
+    const char *base_url;       /* without a slash at its end */
+    const char *api_key;        /* NULL: none */
+    int64_t max_tokens;         /* default of the model's options, 0: none */
+    const char *const *headers; /* the caller's own, NULL-terminated; may be NULL */
+} bc_model_info;
+
+/* A header line into the list of a request. */
+typedef int (*bc_put_header_fn)(const char *name, const char *value, void *ud);
+
+typedef struct bc_provider {
+    const char *name;
+    const char *default_base_url;
+
+    /* The request: where it goes, how it is signed, what it says. */
+    int (*endpoint)(const bc_model_info *model, const bc_request *request, bc_buf *url,
+                    barchan_error *err);
+    int (*headers)(const bc_model_info *model, bc_put_header_fn put, void *ud);
+    int (*render)(const bc_model_info *model, const bc_request *request, bc_buf *body,
+                  barchan_error *err);
+
+    /* The answer. A reader fills its reply from events (`event`, then `end`) or from one body. */
+    void *(*reader_create)(bc_reply *reply);
+    void (*reader_destroy)(void *reader);
+    /* 0: go on, 1: the end of the turn was seen; what follows is read as well. */
+    int (*event)(void *reader, const char *name, bc_json_span data, barchan_error *err);
+    int (*end)(void *reader, barchan_error *err);
+    int (*body)(void *reader, bc_json_span body, barchan_error *err);
+
+    /* The header that carries the provider's id of the request. */
+    const char *request_id_header;
+} bc_provider;
+
+extern const bc_provider bc_provider_anthropic, bc_provider_openai;
+
+/* NULL when there is none. The `replay` provider is no table: it has no wire (replay.h). */
+const bc_provider *bc_provider_find(const char *name);
+
+/* One event's data: what is no JSON is tried line by line, because some servers forget the blank
+ * line between events; blank data and comments sent as data are dropped. Calls the table's
+ * `event` for each JSON object. Returns 1 once the end of the turn was seen. */
+int bc_provider_event(const bc_provider *provider, void *reader, const char *name,
+                      bc_json_span data, barchan_error *err);
+
+/* Joins base, version ("/v1") and tail ("/messages"). A base that ends with the tail is complete,
+ * one that ends with the version does not get it again, and with `bare_only` neither does one that
+ * has a path of its own. A query of the base stays at the end. */
+int bc_provider_url(const char *base_url, const char *version, int bare_only, const char *tail,
+                    bc_buf *url);
+/* Whether the caller's own headers have this name. */
+int bc_provider_has_header(const bc_model_info *model, const char *name);
+/* Whether the base URL's host is this one or below it. */
+int bc_provider_host_is(const bc_model_info *model, const char *host);
+/* Writes `extra` after the body's own members: a null removes a member, anything else replaces it.
+ * Body members are written through bc_body_key, which says whether to write one. */
+int bc_body_key(bc_out *out, const bc_request *request, const char *key);
+void bc_body_extra(bc_out *out, const bc_request *request);
+
+/* ---- errors of servers ---- */
+
+/* From an error object of a body or a stream, {"message", "type", "code"}, and the HTTP status
+ * (200 in a stream). Returns the status it put into err. */
+int bc_provider_error(barchan_error *err, int http_status, const json_t *error);
+/* From a whole answer that is no success: JSON of any known shape, HTML, or nothing. */
+int bc_provider_http_error(barchan_error *err, int http_status, const char *content_type,
+                           const char *body, size_t len);
+
+#endif

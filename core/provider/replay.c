@@ -1,0 +1,195 @@
+#include "replay.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/cleanup.h"
+#include "json_out.h"
+
+struct bc_replay {
+    bc_buf file;
+    char *path;
+    bc_json_span *replies;
+    size_t count, capacity, next;
+};
+
+static int read_file(bc_replay *replay, barchan_error *err)
+{
+    struct stat st;
+    /* Non-blocking: a FIFO must not hang the open. */
+    cleanup_close int fd = open(replay->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &st) < 0) {
+        return bc_error_set_os(err, errno, "read the transcript %.200s", replay->path);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return bc_error_set(err, S_ISDIR(st.st_mode) ? BARCHAN_EISDIR : BARCHAN_ENOTREG,
+                            "read the transcript %.200s: it is no regular file", replay->path);
+    }
+    for (;;) {
+        char *room = bc_buf_reserve(&replay->file, 1 << 16);
+        if (room == NULL) {
+            return bc_error_set(err, BARCHAN_ELIMIT,
+                                "the transcript %.200s is larger than %u bytes", replay->path,
+                                BC_JSON_MAX_BYTES);
+        }
+        ssize_t n = read(fd, room, 1 << 16);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return bc_error_set_os(err, errno, "read the transcript %.200s", replay->path);
+        if (n == 0) return 0;
+        bc_buf_commit(&replay->file, (size_t)n);
+    }
+}
+
+/* What a script relies on in each call. */
+static int check_reply(const json_t *reply, barchan_error *err)
+{
+    size_t i;
+    json_t *call;
+    if (!json_is_object(reply)) {
+        return bc_error_set(err, BARCHAN_EPROTOCOL, "'reply' must be an object");
+    }
+    const json_t *calls = json_object_get(reply, "tool_calls");
+    if (calls != NULL && !json_is_array(calls)) {
+        return bc_error_set(err, BARCHAN_EPROTOCOL, "'tool_calls' must be a list");
+    }
+    json_array_foreach(calls, i, call)
+    {
+        size_t id_len, name_len;
+        bc_json_get_string(call, "id", &id_len);
+        bc_json_get_string(call, "name", &name_len);
+        if (id_len > 0 && name_len > 0 && bc_json_get_object(call, "arguments") != NULL) continue;
+        return bc_error_set(err, BARCHAN_EPROTOCOL,
+                            "tool_calls[%zu] needs 'id', 'name' and "
+                            "'arguments' (an object)",
+                            i);
+    }
+    const json_t *text = json_object_get(reply, "text");
+    if (text != NULL && !json_is_string(text)) {
+        return bc_error_set(err, BARCHAN_EPROTOCOL, "'text' must be a string");
+    }
+    return 0;
+}
+
+static int add_reply(bc_replay *replay, bc_json_span reply, barchan_error *err)
+{
+    if (replay->count == replay->capacity) {
+        size_t capacity = replay->capacity * 2 + 16;
+        bc_json_span *replies = realloc(replay->replies, capacity * sizeof *replies);
+        if (replies == NULL) return bc_error_nomem(err);
+        replay->replies = replies;
+        replay->capacity = capacity;
+    }
+    replay->replies[replay->count++] = reply;
+    return 0;
+}
+
+static int take_line(bc_replay *replay, bc_json_span line, barchan_error *err)
+{
+    cleanup_json json_t *view = NULL;
+    bc_json_span reply;
+    if (strspn(line.data, " \t\r") >= line.len) return 0;
+    int rc = bc_json_view(&view, line.data, line.len, 0, err);
+    if (rc < 0) return rc;
+    const char *type = bc_json_get_string(view, "type", NULL);
+    if (type != NULL && strcmp(type, "transcript") == 0 &&
+        bc_json_get_integer(view, "version", 1) != 1) {
+        return bc_error_set(err, BARCHAN_EUNSUPPORTED,
+                            "transcript version %lld; version 1 is known",
+                            (long long)bc_json_get_integer(view, "version", 0));
+    }
+    if (type == NULL || strcmp(type, "model_reply") != 0) return 0;
+    rc = check_reply(json_object_get(view, "reply"), err);
+    if (rc == 0) rc = bc_json_member(line, "reply", &reply, err);
+    return rc == 1 ? add_reply(replay, reply, err) : rc;
+}
+
+static int take_lines(bc_replay *replay, barchan_error *err)
+{
+    const char *at = bc_buf_data(&replay->file);
+    size_t left = replay->file.len;
+    for (size_t number = 1; left > 0; number++) {
+        const char *lf = memchr(at, '\n', left);
+        size_t len = lf != NULL ? (size_t)(lf - at) : left;
+        int rc = take_line(replay, (bc_json_span){at, len}, err);
+        if (rc < 0) {
+            bc_error_context(err, "the transcript %.200s, line %zu", replay->path, number);
+            return rc;
+        }
+        len += lf != NULL;
+        at += len;
+        left -= len;
+    }
+    return 0;
+}
+
+int bc_replay_open(bc_replay **out, const char *path, barchan_error *err)
+{
+    bc_replay *replay = calloc(1, sizeof *replay);
+    if (replay == NULL) return bc_error_nomem(err);
+    bc_buf_init(&replay->file, BC_JSON_MAX_BYTES);
+    replay->path = strdup(path);
+    int rc = replay->path == NULL ? bc_error_nomem(err) : read_file(replay, err);
+    if (rc == 0) rc = take_lines(replay, err);
+    if (rc < 0) {
+        bc_replay_close(replay);
+        return rc;
+    }
+    *out = replay;
+    return 0;
+}
+
+void bc_replay_close(bc_replay *replay)
+{
+    if (replay == NULL) return;
+    bc_buf_clear(&replay->file);
+    free(replay->path);
+    free(replay->replies);
+    free(replay);
+}
+
+/* The recording's own members, and those that every reply has. */
+static int complete(bc_json_span reply, bc_buf *buf, barchan_error *err)
+{
+    static const struct {
+        const char *key, *value;
+    } needed[] = {{"role", "\"assistant\""},   {"text", "\"\""},
+                  {"tool_calls", "[]"},        {"stop_reason", NULL},
+                  {"raw_stop_reason", "null"}, {"usage", "{}"}};
+    bc_json_iter iter;
+    bc_json_span calls;
+    bc_out out = {.buf = buf};
+    int rc = bc_json_iter_init(&iter, reply, err);
+    bc_out_open(&out, '{');
+    for (size_t i = 0; i < sizeof needed / sizeof *needed && rc == 1; i++) {
+        bc_json_span value;
+        if (bc_json_member(reply, needed[i].key, &value, NULL) == 1) continue;
+        const char *text = needed[i].value;
+        if (text == NULL) {
+            int has_calls = bc_json_member(reply, "tool_calls", &calls, NULL) == 1 &&
+                            memchr(calls.data, '{', calls.len) != NULL;
+            text = has_calls ? "\"tool_use\"" : "\"end_turn\"";
+        }
+        bc_out_key(&out, needed[i].key);
+        bc_out_word(&out, text);
+    }
+    while (rc == 1 && (rc = bc_json_iter_next(&iter, err)) == 1) {
+        bc_out_raw_key(&out, iter.key);
+        bc_out_raw(&out, iter.value.data, iter.value.len);
+    }
+    bc_out_close(&out, '}');
+    if (rc < 0) return rc;
+    return out.rc < 0 ? bc_error_set(err, out.rc, "the recorded reply is too large") : 0;
+}
+
+int bc_replay_next(bc_replay *replay, bc_buf *out, barchan_error *err)
+{
+    if (replay->next >= replay->count) {
+        return bc_error_set(err, BARCHAN_ENOTFOUND,
+                            "the transcript has %zu replies and this is request %zu (%.200s)",
+                            replay->count, replay->next + 1, replay->path);
+    }
+    return complete(replay->replies[replay->next++], out, err);
+}

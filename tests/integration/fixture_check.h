@@ -1,0 +1,23 @@
+/* What a recording must give: the turn, its echo, and an error wherever it is cut. Each check
+ * returns 1, or 0 with the reason in `why`. */
+#ifndef TESTS_FIXTURE_CHECK_H
+#define TESTS_FIXTURE_CHECK_H
+
+#include "fixture_run.h"
+
+typedef struct fixture {
+    const json_t *entry, *expect;
+    const char *file;
+    const bc_provider *provider;
+    int stream, status;
+    bc_buf bytes;
+    char why[400]; /* why it does not match */
+} fixture;
+
+#define MISMATCH(f, ...) (snprintf((f)->why, sizeof(f)->why, __VA_ARGS__), 0)
+
+int fixture_check(fixture *f, const fixture_result *got);
+int fixture_check_echo(fixture *f, const fixture_result *got);
+int fixture_check_cuts(fixture *f);
+
+#endif

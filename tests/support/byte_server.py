@@ -1,0 +1,408 @@
+#!/usr/bin/env python3
+"""A server of raw bytes on loopback, for what no well-behaved server sends.
+
+Prints its port and serves until its standard input ends. The first part of a request's path picks
+the scenario below, so a client chooses by its base URL: http://127.0.0.1:PORT/SCENARIO. Each
+scenario gets the connection and the parsed request, and writes whatever it likes.
+
+GET /_stats answers with what the server has seen: connections, and the requests' paths, headers
+and bodies.
+"""
+import json
+import os
+import socket
+import ssl
+import sys
+import threading
+import time
+
+lock = threading.Lock()
+stats = {"connections": 0, "requests": [], "stolen": 0}
+RECORDINGS = os.environ.get("BARCHAN_FIXTURES", "")
+
+MESSAGE = {
+    "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-test",
+    "content": [{"type": "text", "text": "Hello \u20ac\U0001f600"}],
+    "stop_reason": "end_turn", "stop_sequence": None,
+    "usage": {"input_tokens": 3, "output_tokens": 5},
+}
+
+
+def event(data):
+    return ("event: %s\ndata: %s\n\n" % (data["type"], json.dumps(data, ensure_ascii=False))).encode()
+
+
+def stream(pieces=("Hel", "lo \u20ac", "\U0001f600"), stop="end_turn"):
+    out = [event({"type": "message_start", "message": dict(MESSAGE, content=[], stop_reason=None)}),
+           event({"type": "content_block_start", "index": 0,
+                  "content_block": {"type": "text", "text": ""}})]
+    out += [event({"type": "content_block_delta", "index": 0,
+                   "delta": {"type": "text_delta", "text": p}}) for p in pieces]
+    out += [event({"type": "content_block_stop", "index": 0}),
+            event({"type": "message_delta", "delta": {"stop_reason": stop, "stop_sequence": None},
+                   "usage": {"output_tokens": 5}}),
+            event({"type": "message_stop"})]
+    return out
+
+
+class Gone(Exception):
+    pass
+
+
+class Connection:
+    def __init__(self, sock):
+        self.sock = sock
+        self.buffer = b""
+
+    def send(self, data):
+        try:
+            self.sock.sendall(data)
+        except OSError:
+            raise Gone()
+
+    def fill(self):
+        try:
+            data = self.sock.recv(65536)
+        except OSError:
+            raise Gone()
+        if not data:
+            raise Gone()
+        self.buffer += data
+
+    def request(self):
+        while b"\r\n\r\n" not in self.buffer:
+            self.fill()
+        head, self.buffer = self.buffer.split(b"\r\n\r\n", 1)
+        lines = head.decode("latin-1").split("\r\n")
+        headers = {}
+        for line in lines[1:]:
+            name, value = line.split(":", 1)
+            headers[name.lower()] = value.strip()
+        length = int(headers.get("content-length", "0"))
+        while len(self.buffer) < length:
+            self.fill()
+        body, self.buffer = self.buffer[:length], self.buffer[length:]
+        method, path, _ = lines[0].split(" ", 2)
+        return {"method": method, "path": path, "headers": headers,
+                "body": body.decode("utf-8", "replace")}
+
+    def wait_gone(self):
+        """Until the client closes."""
+        while True:
+            self.fill()
+            self.buffer = b""
+
+    def answer(self, body, status="200 OK", kind="application/json", extra=()):
+        if not isinstance(body, bytes):
+            body = json.dumps(body).encode()
+        head = ["HTTP/1.1 " + status, "content-type: " + kind, "content-length: %d" % len(body)]
+        self.send(("\r\n".join(head + list(extra)) + "\r\n\r\n").encode() + body)
+
+    def head(self, kind="text/event-stream", extra=()):
+        head = ["HTTP/1.1 200 OK", "content-type: " + kind, "transfer-encoding: chunked",
+                "request-id: req_stream"]
+        self.send(("\r\n".join(head + list(extra)) + "\r\n\r\n").encode())
+
+    def chunk(self, data):
+        self.send(b"%x\r\n" % len(data) + data + b"\r\n")
+
+    def chunked(self, parts, kind="text/event-stream"):
+        self.head(kind)
+        for part in parts:
+            self.chunk(part)
+        self.send(b"0\r\n\r\n")
+
+
+# ---- scenarios: a function of the connection, the request and the rest of the path ----
+
+def s_ok(c, r, rest):
+    wants_stream = json.loads(r["body"] or "{}").get("stream")
+    if wants_stream:
+        c.chunked(stream())
+    else:
+        c.answer(MESSAGE, extra=["request-id: req_plain"])
+
+
+def s_bytewise(c, r, rest):
+    c.chunked([bytes([b]) for b in b"".join(stream())])
+
+
+def s_echo(c, r, rest):
+    text = json.dumps({"headers": r["headers"], "path": r["path"], "body": json.loads(r["body"])})
+    c.answer(dict(MESSAGE, content=[{"type": "text", "text": text}]))
+
+
+def s_chat(c, r, rest):
+    c.answer({"id": "chatcmpl-1", "model": "gpt-test", "choices": [
+        {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content":
+            json.dumps({"headers": r["headers"], "path": r["path"],
+                        "body": json.loads(r["body"])})}}]})
+
+
+def s_silent(c, r, rest):
+    c.wait_gone()
+
+
+def s_halfhead(c, r, rest):
+    c.send(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-str")
+    c.wait_gone()
+
+
+def s_headonly(c, r, rest):
+    c.head()
+    c.wait_gone()
+
+
+def s_stall(c, r, rest):
+    c.head()
+    for part in stream()[:4]:
+        c.chunk(part)
+    c.wait_gone()
+
+
+def s_comments(c, r, rest):
+    c.head()
+    while True:
+        c.chunk(b": keep-alive\n\n")
+        time.sleep(0.05)
+
+
+def s_neverclose(c, r, rest):
+    c.head()
+    for part in stream():
+        c.chunk(part)
+    c.wait_gone()
+
+
+def s_redirect(c, r, rest):
+    code = rest[0]
+    where = {"same": "/_stolen", "host": "http://127.0.0.2:%d/_stolen" % port,
+             "file": "file:///etc/passwd", "loop": r["path"]}[rest[1]]
+    c.answer(b"", status=code + " Moved", extra=["location: " + where])
+
+
+def s_garbage(c, r, rest):
+    c.send({"line": b"GARBAGE\r\n\r\n", "http09": b"just some text, no head at all\n",
+            "icy": b"ICY 200 OK\r\ncontent-type: application/json\r\n\r\n{}",
+            "status": b"HTTP/1.1 999999 What\r\n\r\n", "zero": b"HTTP/1.1 000 None\r\n\r\n{}",
+            "nul": b"\0\0\0\0\0\0\0\0\r\n\r\n", "h2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}[rest[0]])
+    raise Gone()
+
+
+def s_bigheaders(c, r, rest):
+    c.send(b"HTTP/1.1 200 OK\r\n")
+    while True:
+        c.send(b"x-fill: " + b"a" * 8000 + b"\r\n")
+
+
+def s_interim(c, r, rest):
+    if rest[0] == "few":
+        c.send(b"HTTP/1.1 103 Early Hints\r\nlink: <a>\r\n\r\n" * 3)
+        return s_ok(c, r, rest)
+    while True:
+        c.send(b"HTTP/1.1 100 Continue\r\n\r\n" * 100)
+
+
+def s_earlyclose(c, r, rest):
+    body = json.dumps(MESSAGE).encode()
+    c.send(b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+           % len(body) + body[:len(body) // 2])
+    raise Gone()
+
+
+def s_closenow(c, r, rest):
+    raise Gone()
+
+
+def s_reset(c, r, rest):
+    c.head()
+    for part in stream()[:4]:
+        c.chunk(part)
+    time.sleep(0.1)
+    c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    raise Gone()
+
+
+def s_cutstream(c, r, rest):
+    """Ends properly as HTTP, but the turn in it is not complete."""
+    c.chunked(stream()[:int(rest[0])])
+
+
+def s_length(c, r, rest):
+    line = {"negative": "content-length: -5", "huge": "content-length: 99999999999999999999999",
+            "two": "content-length: 2\r\ncontent-length: 900",
+            "both": "content-length: 3\r\ntransfer-encoding: chunked"}[rest[0]]
+    c.send(("HTTP/1.1 200 OK\r\n%s\r\n\r\n" % line).encode() + b"{}")
+    raise Gone()
+
+
+def s_badchunk(c, r, rest):
+    c.head()
+    c.send({"size": b"ffffffffffffffffffff\r\nx", "text": b"zz\r\nx\r\n",
+            "extension": b"5;" + b"a" * (1 << 20) + b"\r\nhello\r\n0\r\n\r\n"}[rest[0]])
+    raise Gone()
+
+
+def s_gzip(c, r, rest):
+    c.answer(b"\x1f\x8b\x08\0\0\0\0\0", extra=["content-encoding: gzip"])
+
+
+def s_status(c, r, rest):
+    bodies = {
+        "overloaded": {"type": "error", "request_id": "req_body",
+                       "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        "key": {"error": {"message": "Incorrect API key: " + r["headers"].get("x-api-key", "?"),
+                          "type": "authentication_error"}},
+        "html": b"<html><title>502 Bad Gateway</title></html>",
+        "empty": b"",
+    }
+    body = bodies[rest[1]]
+    kind = "text/html" if rest[1] == "html" else "application/json"
+    extra = ["request-id: req_head"]
+    if len(rest) > 2 and rest[2].startswith("retry="):
+        extra.append("retry-after: " + rest[2][6:].replace("_", " "))
+    c.answer(body, status=rest[0] + " Error", kind=kind, extra=extra)
+
+
+def s_html(c, r, rest):
+    c.answer(b"<!DOCTYPE html><html><body>Log in to the guest network</body></html>",
+             kind="text/html")
+
+
+def s_empty(c, r, rest):
+    c.answer(b"", status=rest[0] + " OK")
+
+
+def s_jsonforstream(c, r, rest):
+    c.answer(MESSAGE)
+
+
+def s_streamforjson(c, r, rest):
+    c.chunked(stream(), kind="text/plain")
+
+
+def s_errorinstream(c, r, rest):
+    parts = stream()[:4]
+    parts.append(event({"type": "error", "error": {"type": "overloaded_error",
+                                                  "message": "Overloaded"}}))
+    c.chunked(parts)
+
+
+def s_restart(c, r, rest):
+    c.chunked(stream(("void",))[:3] + stream())
+
+
+def s_cookie(c, r, rest):
+    c.answer(MESSAGE, extra=["set-cookie: session=1; Path=/"] * 50 +
+             ["strict-transport-security: max-age=9999", "alt-svc: h3=\":443\""])
+
+
+def s_bigevent(c, r, rest):
+    c.head()
+    c.send(b"")
+    c.chunk(b"data: {\"type\":\"ping\",\"x\":\"")
+    block = b"a" * (1 << 20)
+    for _ in range(40):
+        c.chunk(block)
+
+
+def s_endless(c, r, rest):
+    c.head(kind="application/json")
+    c.chunk(b"{\"a\":\"")
+    block = b"a" * (1 << 20)
+    while True:
+        c.chunk(block)
+
+
+def s_slow(c, r, rest):
+    """Bytes in small pieces with pauses, longer in all than any one pause."""
+    c.head()
+    for part in stream():
+        c.chunk(part)
+        time.sleep(float(rest[0]))
+    c.send(b"0\r\n\r\n")
+
+
+def s_big(c, r, rest):
+    """A long answer, as fast as the client takes it."""
+    c.chunked([b"x" * 65536 for _ in range(int(rest[0]))], kind="text/plain")
+
+
+def s_recording(c, r, rest):
+    """A recorded body: /recording/STEP/FORM/FILE…; FORM says whether to frame lines as events."""
+    step, form, name = int(rest[0]), rest[1], "/".join(rest[2:4])
+    with open(os.path.join(RECORDINGS, name), "rb") as file:
+        data = file.read()
+    if form == "lines":
+        lines = [line for line in data.split(b"\n") if line.strip()]
+        data = b"".join(b"data: " + line + b"\n\n" for line in lines)
+        if not name.startswith("anthropic/"):
+            data += b"data: [DONE]\n\n"
+    kind = "application/json" if form == "json" else "text/event-stream"
+    step = step or len(data) or 1
+    c.chunked([data[at:at + step] for at in range(0, len(data), step)], kind=kind)
+
+
+def s__stats(c, r, rest):
+    with lock:
+        c.answer(stats)
+
+
+def s__stolen(c, r, rest):
+    with lock:
+        stats["stolen"] += 1
+    c.answer(MESSAGE)
+
+
+def serve(sock, tls):
+    try:
+        if tls is not None:
+            sock = tls.wrap_socket(sock, server_side=True)
+        c = Connection(sock)
+        while True:
+            r = c.request()
+            parts = r["path"].split("?")[0].strip("/").split("/")
+            with lock:
+                if not parts[0].startswith("_"):
+                    stats["requests"].append(r)
+            scenario = globals().get("s_" + parts[0])
+            if scenario is None:
+                c.answer({"error": "no such scenario"}, status="404 Not Found")
+            else:
+                scenario(c, r, parts[1:])
+    except (Gone, OSError, ValueError):
+        pass
+    finally:
+        sock.close()
+
+
+def accept(listener, tls):
+    while True:
+        try:
+            sock, _ = listener.accept()
+        except OSError:
+            return
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        with lock:
+            stats["connections"] += 1
+        threading.Thread(target=serve, args=(sock, tls), daemon=True).start()
+
+
+def main():
+    global port
+    tls = None
+    if len(sys.argv) > 2:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(sys.argv[1], sys.argv[2])
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen(256)
+    port = listener.getsockname()[1]
+    print(port, flush=True)
+    threading.Thread(target=accept, args=(listener, tls), daemon=True).start()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main()
