@@ -352,7 +352,10 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
     if (rc == 0 && !exec->finished) {
         rc = bc_cancel_watch_open(&exec->cancel, sbx->rt, options->cancel, on_token, exec, err);
     }
-    if (rc < 0) detach_exec(exec);
+    if (rc < 0) {
+        sbx->abandoned = 1; /* the guest may have got the request */
+        detach_exec(exec);
+    }
     return rc;
 }
 
