@@ -244,8 +244,7 @@ static int finish_wait(lua_State *L, bl_op *op)
     drop_chunks(self);
     op->ready = 0;
     unpause(self);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, op->self_ref);
-    return bl_wait(L, lua_gettop(L), op, finish_wait);
+    return bl_wait(L, op, finish_wait);
 }
 
 /* exec:wait() -> result */
@@ -254,7 +253,7 @@ static int l_exec_wait(lua_State *L)
     struct bl_exec *self = check_exec(L, 1);
     lua_settop(L, 1);
     self->op.ready = self->ended;
-    return bl_wait(L, 1, &self->op, finish_wait);
+    return bl_wait(L, &self->op, finish_wait);
 }
 
 static int finish_read(lua_State *L, bl_op *op)
@@ -282,7 +281,7 @@ static int l_exec_read(lua_State *L)
     struct bl_exec *self = check_exec(L, 1);
     lua_settop(L, 1);
     self->op.ready = self->first != NULL || self->ended;
-    return bl_wait(L, 1, &self->op, finish_read);
+    return bl_wait(L, &self->op, finish_read);
 }
 
 /* ---- input ---- */
@@ -320,7 +319,7 @@ static int l_exec_wait_drain(lua_State *L)
     struct bl_exec *self = check_exec(L, 1);
     lua_settop(L, 1);
     if (self->core == NULL) return 0;
-    return bl_wait(L, 1, &self->drain, finish_drain);
+    return bl_wait(L, &self->drain, finish_drain);
 }
 
 static int l_exec_close_input(lua_State *L)

@@ -161,7 +161,7 @@ int bl_sandbox_file(lua_State *L)
         bl_op_unref(&self->op);
         return bl_fail(L, &err);
     }
-    return bl_wait(L, 3, &self->op, finish_call);
+    return bl_wait(L, &self->op, finish_call);
 }
 
 void bl_open_files(lua_State *L)

@@ -126,7 +126,7 @@ static int l_read_stdin(lua_State *L)
         end_input(self);
         return bl_fail(L, &err);
     }
-    return bl_wait(L, 1, &self->op, finish_input);
+    return bl_wait(L, &self->op, finish_input);
 }
 
 /* is_terminal(fd) */
@@ -227,7 +227,7 @@ static int l_host_call_tool(lua_State *L)
         lua_pushboolean(L, 1);
         return 2;
     }
-    return bl_wait(L, 4, &call->op, finish_call);
+    return bl_wait(L, &call->op, finish_call);
 }
 
 void bl_open_host(lua_State *L)

@@ -190,7 +190,7 @@ static int l_completion_next(lua_State *L)
     struct completion *self = check_completion(L, 1);
     lua_settop(L, 1);
     self->op.ready = self->first != NULL || self->ended;
-    return bl_wait(L, 1, &self->op, finish_next);
+    return bl_wait(L, &self->op, finish_next);
 }
 
 /* completion:result() -> reply | nil, err; after next has given nil */

@@ -90,7 +90,7 @@ static int l_sandbox_create(lua_State *L)
         bl_op_unref(&self->op);
         return bl_fail(L, &err);
     }
-    return bl_wait(L, index, &self->op, finish_create);
+    return bl_wait(L, &self->op, finish_create);
 }
 
 static int l_sandbox_close(lua_State *L)

@@ -226,7 +226,7 @@ static int l_task_wait(lua_State *L)
     join->task = task;
     join->next = task->joiners;
     task->joiners = &join->op;
-    return bl_wait_tasks(L, 2, &join->op, finish_join);
+    return bl_wait_tasks(L, &join->op, finish_join);
 }
 
 static int l_task_cancel(lua_State *L)
@@ -333,7 +333,7 @@ static int l_sleep(lua_State *L)
         return bl_throw(L, err.code, err.message);
     }
     bc_timer_set(sleep->timer, (int64_t)(seconds * 1000 + 0.999));
-    return bl_wait(L, index, &sleep->op, finish_sleep);
+    return bl_wait(L, &sleep->op, finish_sleep);
 }
 
 void bl_scheduler_open(lua_State *L, bl_state *state)

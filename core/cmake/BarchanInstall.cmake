@@ -29,11 +29,12 @@ function(barchan_add_libraries name file)
   target_link_options(barchan_${name} PRIVATE -Wl,--version-script=${map} -Wl,-z,relro,-z,now)
 endfunction()
 
-# Writes NAME.pc. REQUIRES are the modules that a static link needs too.
-function(barchan_pkg_config name description requires)
+# Writes NAME.pc. `private` is what a static link of the archive needs too: libraries and not modules,
+# because libcurl's own private modules would ask for a dozen development packages more.
+function(barchan_pkg_config name description private)
   set(BARCHAN_PC_NAME ${name})
   set(BARCHAN_PC_DESCRIPTION ${description})
-  set(BARCHAN_PC_REQUIRES ${requires})
+  set(BARCHAN_PC_PRIVATE ${private})
   # Relative, so that the installed tree can be moved.
   file(RELATIVE_PATH BARCHAN_PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
   configure_file(${PROJECT_SOURCE_DIR}/core/cmake/barchan.pc.in ${PROJECT_BINARY_DIR}/${name}.pc @ONLY)
@@ -42,9 +43,9 @@ endfunction()
 
 function(barchan_install_package)
   barchan_pkg_config(barchan-core "Sandboxes and model providers for language models"
-    "libuv libcurl jansson")
+    "-luv -lcurl -ljansson")
   barchan_pkg_config(barchan "The Barchan engine: sandboxes, model providers and Lua agents"
-    "libuv libcurl jansson lua5.4 lua5.4-cjson")
+    "-luv -lcurl -ljansson -llua5.4-cjson -llua5.4")
   set(where ${CMAKE_INSTALL_LIBDIR}/cmake/barchan)
   install(EXPORT barchanTargets NAMESPACE barchan:: DESTINATION ${where})
   configure_package_config_file(${PROJECT_SOURCE_DIR}/core/cmake/barchanConfig.cmake.in
