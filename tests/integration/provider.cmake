@@ -13,9 +13,11 @@ add_test(NAME integration/provider_fixture COMMAND provider_fixtures
   ${PROJECT_SOURCE_DIR}/tests/data/provider/known_unmatched.txt)
 set_tests_properties(integration/provider_fixture PROPERTIES SKIP_RETURN_CODE 77)
 
-barchan_provider_program(provider_http provider_http.c peer.c)
-target_link_libraries(provider_http PRIVATE PkgConfig::CHECK)
-target_compile_definitions(provider_http PRIVATE
-  BYTE_SERVER="${PROJECT_SOURCE_DIR}/tests/support/byte_server.py")
-add_test(NAME integration/provider_http COMMAND provider_http)
-set_tests_properties(integration/provider_http PROPERTIES SKIP_RETURN_CODE 77)
+foreach(name provider_http provider_cancel)
+  barchan_provider_program(${name} ${name}.c peer.c)
+  target_link_libraries(${name} PRIVATE PkgConfig::CHECK)
+  target_compile_definitions(${name} PRIVATE
+    BYTE_SERVER="${PROJECT_SOURCE_DIR}/tests/support/byte_server.py")
+  add_test(NAME integration/${name} COMMAND ${name})
+  set_tests_properties(integration/${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
+endforeach()

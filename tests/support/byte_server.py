@@ -17,7 +17,7 @@ import threading
 import time
 
 lock = threading.Lock()
-stats = {"connections": 0, "requests": [], "stolen": 0}
+stats = {"connections": 0, "stolen": 0, "requests": []}
 RECORDINGS = os.environ.get("BARCHAN_FIXTURES", "")
 
 MESSAGE = {
