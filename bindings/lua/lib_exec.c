@@ -17,7 +17,7 @@ typedef struct chunk {
 } chunk;
 
 struct bl_exec {
-    bl_op op; /* first: what read and wait wait for */
+    bl_op op;    /* first: what read and wait wait for */
     bl_op drain; /* what write waits for */
     bl_link *link;
     barchan_exec *core; /* NULL when ended */
@@ -49,8 +49,10 @@ static void on_output(barchan_exec *exec, barchan_stream stream, const char *dat
     item->stream = stream;
     item->len = len;
     memcpy(item->data, data, len);
-    if (self->last != NULL) self->last->next = item;
-    else self->first = item;
+    if (self->last != NULL)
+        self->last->next = item;
+    else
+        self->first = item;
     self->last = item;
     self->queued += len;
     if (self->queued >= QUEUE_BYTES && !self->paused) {

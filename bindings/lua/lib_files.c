@@ -123,7 +123,7 @@ static int l_file_gc(lua_State *L)
 
 static void read_request(lua_State *L, int index, barchan_file_request *request)
 {
-    static const char *const names[] = {"read", "write", "append", "list",  "stat",
+    static const char *const names[] = {"read",  "write",  "append", "list", "stat",
                                         "mkdir", "remove", "rename", NULL};
     lua_getfield(L, index, "op");
     request->op = (barchan_file_op)(luaL_checkoption(L, -1, NULL, names) + 1);

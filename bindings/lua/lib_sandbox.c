@@ -192,8 +192,10 @@ static void on_report(const char *json, const barchan_error *err, void *ud)
     if (self == NULL) return;
     self->link = NULL;
     if (json != NULL) self->json = strdup(json);
-    if (err != NULL) self->err = *err;
-    else if (self->json == NULL) bc_error_nomem(&self->err);
+    if (err != NULL)
+        self->err = *err;
+    else if (self->json == NULL)
+        bc_error_nomem(&self->err);
     bl_op_ready(&self->op);
 }
 
@@ -249,16 +251,12 @@ static int l_doctor(lua_State *L)
 
 void bl_open_sandbox(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"create", l_sandbox_create},
-                                         {"list", l_sandbox_list},
-                                         {"doctor", l_doctor},
-                                         {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"exec", bl_sandbox_exec},
-                                       {"file", bl_sandbox_file},
-                                       {"status", l_sandbox_status},
-                                       {"terminate", l_sandbox_terminate},
-                                       {"close", l_sandbox_close},
-                                       {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"create", l_sandbox_create}, {"list", l_sandbox_list}, {"doctor", l_doctor}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"exec", bl_sandbox_exec},    {"file", bl_sandbox_file},
+        {"status", l_sandbox_status}, {"terminate", l_sandbox_terminate},
+        {"close", l_sandbox_close},   {NULL, NULL}};
     static const luaL_Reg none[] = {{NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
     bl_new_class(L, DOCTOR_META, none, l_doctor_gc, NULL);

@@ -176,8 +176,10 @@ void bl_task_make_ready(bl_task *task)
     if (task->is_ready || task->ended) return;
     task->is_ready = 1;
     task->ready_next = NULL;
-    if (state->ready_last != NULL) state->ready_last->ready_next = task;
-    else state->ready_first = task;
+    if (state->ready_last != NULL)
+        state->ready_last->ready_next = task;
+    else
+        state->ready_first = task;
     state->ready_last = task;
     bl_schedule_run(state);
 }

@@ -26,8 +26,10 @@ static void link_task(bl_state *state, bl_task *task)
 
 static void unlink_task(bl_task *task)
 {
-    if (task->prev != NULL) task->prev->next = task->next;
-    else task->state->tasks = task->next;
+    if (task->prev != NULL)
+        task->prev->next = task->next;
+    else
+        task->state->tasks = task->next;
     if (task->next != NULL) task->next->prev = task->prev;
     task->next = task->prev = NULL;
 }
@@ -133,8 +135,10 @@ void bl_task_ended(bl_task *task, int status, int nresults)
     if (task->ended) return;
     task->ended = 1;
     task->failed = status != LUA_OK;
-    if (status == LUA_YIELD) nresults = 0; /* given up in a wait */
-    else if (status != LUA_OK) nresults = 1;
+    if (status == LUA_YIELD)
+        nresults = 0; /* given up in a wait */
+    else if (status != LUA_OK)
+        nresults = 1;
     store_results(task, nresults);
     unlink_task(task);
     if (task->on_end != NULL) task->on_end(task, task->co, status, nresults, task->ud);
@@ -252,8 +256,7 @@ static int l_task_close(lua_State *L)
 static int l_task_tostring(lua_State *L)
 {
     bl_task *task = check_task(L, 1);
-    lua_pushfstring(L, "task (%s)",
-                    !task->ended ? "running" : task->failed ? "failed" : "done");
+    lua_pushfstring(L, "task (%s)", !task->ended ? "running" : task->failed ? "failed" : "done");
     return 1;
 }
 

@@ -4,15 +4,15 @@ package.path = package.path .. ";/usr/share/lua/5.4/?.lua"
 local lu = require "luaunit"
 local barchan = require "barchan"
 
-TestStock = {} -- luacheck: globals TestStock
+local T = {}
 
-function TestStock:test_nothing_but_the_module_is_added()
+function T:test_nothing_but_the_module_is_added()
   lu.assertNil(rawget(_G, "barchan"))
   lu.assertEquals(print, print)
   lu.assertNotNil(string.dump) -- the interpreter's library is its own
 end
 
-function TestStock:test_plain_calls_wait()
+function T:test_plain_calls_wait()
   local sbx <close> = assert(barchan.sandbox())
   lu.assertEquals(assert(sbx:exec { "echo", "hi" }).out, "hi\n")
   assert(sbx.files:write("a", "b"))
@@ -22,7 +22,7 @@ function TestStock:test_plain_calls_wait()
   lu.assertEquals(table.concat(out), "1\n2\n")
 end
 
-function TestStock:test_plain_waits_resume_no_task()
+function T:test_plain_waits_resume_no_task()
   local ran = false
   local t = barchan.spawn(function() ran = true end)
   barchan.sleep(0.02)
@@ -31,7 +31,7 @@ function TestStock:test_plain_waits_resume_no_task()
   lu.assertTrue(ran)
 end
 
-function TestStock:test_tasks_run_side_by_side()
+function T:test_tasks_run_side_by_side()
   local sbx <close> = assert(barchan.sandbox())
   local fns = {}
   for i = 1, 4 do fns[i] = function() return assert(sbx:exec("sleep 0.2; echo " .. i)).out end end
@@ -40,7 +40,7 @@ function TestStock:test_tasks_run_side_by_side()
   lu.assertTrue(barchan.now() - start < 0.8)
 end
 
-function TestStock:test_coroutines_of_the_scripts_own()
+function T:test_coroutines_of_the_scripts_own()
   local sbx <close> = assert(barchan.sandbox())
   local co = coroutine.wrap(function() -- outside tasks they wait in place
     coroutine.yield(assert(sbx:exec { "echo", "one" }).out)
@@ -53,7 +53,7 @@ function TestStock:test_coroutines_of_the_scripts_own()
   lu.assertEquals(out, "three\n")
 end
 
-function TestStock:test_the_agent()
+function T:test_the_agent()
   local here = arg[0]:match "^(.*)/" or "."
   local sbx <close> = assert(barchan.sandbox())
   local model = assert(barchan.model { provider = "replay", replay = here .. "/../../examples/data/prime.jsonl" })
@@ -63,7 +63,7 @@ function TestStock:test_the_agent()
   lu.assertStrContains(result.messages[3].content, "7919")
 end
 
-function TestStock:test_interrupt_ends_a_wait()
+function T:test_interrupt_ends_a_wait()
   local script = os.tmpname()
   local file = assert(io.open(script, "w"))
   file:write [[local b = require "barchan" io.stdout:write "ready\n" io.stdout:flush() b.sleep(60)]]
@@ -75,6 +75,8 @@ function TestStock:test_interrupt_ends_a_wait()
   lu.assertStrContains(text, "interrupted!")
   lu.assertStrContains(text, "code 1")
 end
+
+TestStock = T -- luacheck: globals TestStock
 
 -- What is open when the interpreter ends must end with it: see the run of this file under valgrind
 -- and the census of the sandbox tests.

@@ -216,7 +216,8 @@ end
 
 function T:test_bad_requests_are_refused_before_they_are_sent()
   local model = replaying(reply { text = "x" })
-  local none, err = model:complete { messages = { barchan.user "q", { role = "assistant", text = "", tool_calls = { call("a", "echo") } } } }
+  local unanswered = { role = "assistant", text = "", tool_calls = { call("a", "echo") } }
+  local none, err = model:complete { messages = { barchan.user "q", unanswered } }
   lu.assertNil(none)
   lu.assertEquals(err.code, "invalid_argument")
   lu.assertErrorMsgContains("'messages' is missing", model.complete, model, {})
