@@ -122,8 +122,7 @@ static void setup(void)
     memset(&seen, 0, sizeof seen);
     killed = 0;
     ck_assert_int_eq(barchan_runtime_create(&rt, NULL, NULL), 0);
-    ck_assert_int_eq(
-        bc_sandbox_create_with(&sbx, rt, NULL, &fake, on_created, NULL, NULL), 0);
+    ck_assert_int_eq(bc_sandbox_create_with(&sbx, rt, NULL, &fake, on_created, NULL, NULL), 0);
 }
 
 static void setup_ready(void)
@@ -338,10 +337,8 @@ static void pause_it(barchan_exec *exec, barchan_stream stream, const char *data
 START_TEST(output_above_the_credit)
 {
     static char chunk[BC_FRAME_MAX_DATA];
-    const barchan_exec_options options = {.struct_size = sizeof options,
-                                          .command = "x",
-                                          .streaming = 1,
-                                          .on_output = pause_it};
+    const barchan_exec_options options = {
+        .struct_size = sizeof options, .command = "x", .streaming = 1, .on_output = pause_it};
     ck_assert_int_eq(barchan_sandbox_exec_start(NULL, sbx, &options, on_exec, NULL, NULL), 0);
     say(BC_FRAME_OUT, 1, chunk, sizeof chunk); /* this one is given out, and credited */
     for (int i = 0; i < 4; i++) {
@@ -366,7 +363,7 @@ START_TEST(hostile_entries)
     bc_wire_writer out = payload();
     start_file(_i < 2 ? BARCHAN_FILE_STAT : BARCHAN_FILE_LIST);
     for (int k = 0; k < (_i == 0 ? 2 : 1); k++) { /* 0: two answers to one stat */
-        bc_wire_put_u32(&out, _i == 2 ? 99 : 1); /* 2: no such type */
+        bc_wire_put_u32(&out, _i == 2 ? 99 : 1);  /* 2: no such type */
         bc_wire_put_u32(&out, 0);
         bc_wire_put_u64(&out, 0);
         bc_wire_put_u64(&out, 0);

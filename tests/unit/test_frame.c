@@ -184,7 +184,8 @@ START_TEST(noise)
             state ^= state << 17;
             bytes[i] = (unsigned char)state;
         }
-        bytes[1] = bytes[2] = bytes[3] = bytes[5] = bytes[6] = bytes[7] = 0; /* mostly well-formed */
+        bytes[1] = bytes[2] = bytes[3] = bytes[5] = bytes[6] = bytes[7] =
+            0; /* mostly well-formed */
         bc_frame frame;
         int64_t size = bc_frame_parse(&frame, bytes, sizeof bytes, bc_frame_max_from_guest);
         ck_assert_int_le(size, (int64_t)sizeof bytes);
