@@ -3,7 +3,7 @@
 #ifndef TESTS_FIXTURE_CHECK_H
 #define TESTS_FIXTURE_CHECK_H
 
-#include "fixture_run.h"
+#include "adapter_run.h"
 
 typedef struct fixture {
     const json_t *entry, *expect;
@@ -16,8 +16,8 @@ typedef struct fixture {
 
 #define MISMATCH(f, ...) (snprintf((f)->why, sizeof(f)->why, __VA_ARGS__), 0)
 
-int fixture_check(fixture *f, const fixture_result *got);
-int fixture_check_echo(fixture *f, const fixture_result *got);
+int fixture_check(fixture *f, const adapter_result *got);
+int fixture_check_echo(fixture *f, const adapter_result *got);
 int fixture_check_cuts(fixture *f);
 
 #endif

@@ -56,18 +56,18 @@ static int add_framing(fixture *f)
 
 static int run_fixture(fixture *f)
 {
-    fixture_result whole =
-        fixture_read(f->provider, f->status, f->stream, bc_buf_data(&f->bytes), f->bytes.len, 0);
-    fixture_result bytes =
-        fixture_read(f->provider, f->status, f->stream, bc_buf_data(&f->bytes), f->bytes.len, 1);
+    adapter_result whole =
+        adapter_read(f->provider, f->status, f->stream, bc_buf_data(&f->bytes), f->bytes.len, 0);
+    adapter_result bytes =
+        adapter_read(f->provider, f->status, f->stream, bc_buf_data(&f->bytes), f->bytes.len, 1);
     int good = fixture_check(f, &whole) && fixture_check_echo(f, &whole);
     if (good && whole.failed != bytes.failed) good = MISMATCH(f, "bytewise, it differs");
     if (good && !whole.failed && strcmp(whole.reply, bytes.reply) != 0) {
         good = MISMATCH(f, "bytewise, the reply differs");
     }
     if (good && f->stream && f->status < 400) good = fixture_check_cuts(f);
-    fixture_result_clear(&whole);
-    fixture_result_clear(&bytes);
+    adapter_result_clear(&whole);
+    adapter_result_clear(&bytes);
     return good;
 }
 
