@@ -93,8 +93,7 @@ static int l_getenv(lua_State *L)
     size_t len;
     const char *name = luaL_checklstring(L, 1, &len);
     int known = strncmp(name, "BARCHAN_", 8) == 0 || strcmp(name, "NO_COLOR") == 0 ||
-                strcmp(name, "TERM") == 0 ||
-                (len > 8 && strcmp(name + len - 8, "_API_KEY") == 0) ||
+                strcmp(name, "TERM") == 0 || (len > 8 && strcmp(name + len - 8, "_API_KEY") == 0) ||
                 (len > 9 && strcmp(name + len - 9, "_BASE_URL") == 0);
     if (!known) return luaL_error(L, "'%s' is not a variable of Barchan's", name);
     lua_pushstring(L, getenv(name));

@@ -65,7 +65,6 @@
 #define BC_EXEC_MARGIN_MS 5000
 /* Without a sink a file read is held in memory. */
 #define BC_FILE_MAX_READ_BYTES (64ULL << 20)
-#define BC_FILE_MAX_ENTRIES 100000u
 #define BC_FILE_MAX_DEPTH 64
 #define BC_FILE_IDLE_MS 60000
 

@@ -63,8 +63,8 @@ enum bc_frame_type {
     BC_FRAME_ERR = 68,       /* bytes */
     BC_FRAME_GRANT = 69,     /* u32 bytes of input credit */
     BC_FRAME_EXIT = 70,      /* see bc_exit */
-    BC_FRAME_FILE_DONE = 71, /* u32 status, u32 system error, u64 bytes, u64 size,
-                                u32 truncated, string message */
+    BC_FRAME_FILE_DONE = 71, /* u32 status, u32 system error (both 0: done), u64 bytes,
+                                u64 size, u32 truncated, string what went wrong */
     BC_FRAME_ENDING = 72,    /* u32 bc_ending: process 1 ends the sandbox */
     /* library to launcher, one message each; the stream is the sandbox's tag */
     BC_CONTROL_START = 129, /* u32 best effort, i64 lease ms, u64 storage bytes, string template;
@@ -82,7 +82,26 @@ enum bc_exec_flags {
     BC_EXEC_STREAMING = 4 /* no caps */
 };
 
-enum bc_file_flags { BC_FILE_RECURSIVE = 1, BC_FILE_KEEP_MODE = 2 };
+enum bc_file_flags {
+    BC_FILE_RECURSIVE = 1, /* remove: a whole tree */
+    BC_FILE_WHOLE = 2      /* read: more than `limit` bytes are a failure (BC_WIRE_ELIMIT) */
+};
+
+/* As barchan_file_op. */
+enum bc_file_wire_op {
+    BC_FILE_OP_READ = 1,
+    BC_FILE_OP_WRITE = 2,
+    BC_FILE_OP_APPEND = 3,
+    BC_FILE_OP_LIST = 4,
+    BC_FILE_OP_STAT = 5,
+    BC_FILE_OP_MKDIR = 6,
+    BC_FILE_OP_REMOVE = 7,
+    BC_FILE_OP_RENAME = 8
+};
+/* What list and stat write as BC_FRAME_OUT, one after the other, cut anywhere:
+ * u32 type (barchan_file_type), u32 mode, u64 size, u64 mtime ms, string path, string target. */
+#define BC_FILE_MAX_ENTRY_PATH (64u * 256u)
+#define BC_FILE_MAX_ENTRIES 100000u
 
 enum bc_ending { BC_ENDING_UNKNOWN = 0, BC_ENDING_LEASE = 1, BC_ENDING_KILLED = 2 };
 
@@ -90,10 +109,12 @@ enum bc_ending { BC_ENDING_UNKNOWN = 0, BC_ENDING_LEASE = 1, BC_ENDING_KILLED = 
 enum bc_wire_status {
     BC_WIRE_OS_ERROR = 0,
     BC_WIRE_EINVAL = 1,
+    BC_WIRE_ECANCELLED = 6,
     BC_WIRE_ENOTFOUND = 7,
     BC_WIRE_EPERMISSION = 9,
     BC_WIRE_EUNSUPPORTED = 10,
     BC_WIRE_ELIMIT = 13,
+    BC_WIRE_ELOST = 14,
     BC_WIRE_ENOTDIR = 25,
     BC_WIRE_EISDIR = 26,
     BC_WIRE_ENOTREG = 27,

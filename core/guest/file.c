@@ -1,12 +1,106 @@
+/* File operations as jobs of process 1: it starts the worker and passes bytes on. */
+#include "file.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
 #include "init.h"
+
+static bool read_request(struct file_request *request, bc_wire_reader *in)
+{
+    request->op = bc_wire_u32(in);
+    request->flags = bc_wire_u32(in);
+    request->mode = bc_wire_u32(in);
+    request->depth = bc_wire_u32(in);
+    request->offset = bc_wire_u64(in);
+    request->limit = bc_wire_u64(in);
+    request->path = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
+    request->new_path = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
+    return bc_wire_done(in) && request->op >= BC_FILE_OP_READ && request->op <= BC_FILE_OP_RENAME;
+}
+
+static long open_pipe(int *ours, int *theirs, int our_end)
+{
+    int fds[2];
+    long rc = sys_pipe2(fds, O_CLOEXEC);
+    if (rc < 0) return rc;
+    *ours = fds[our_end];
+    *theirs = fds[1 - our_end];
+    return sys_fcntl(*ours, F_SETFL, O_NONBLOCK | (our_end == 1 ? O_WRONLY : O_RDONLY));
+}
+
+/* In the worker: nothing of process 1 stays within reach. */
+static _Noreturn void become_worker(const int theirs[3], const struct file_request *request,
+                                    bool change_user)
+{
+    for (int i = 0; i < 3; i++) {
+        sys_dup3(theirs[i], i, 0);
+    }
+    sys_close_range(3, ~0U, 0);
+    const sys_sigset none = 0;
+    sys_sigprocmask(SIG_SETMASK, &none);
+    file_worker(request, change_user);
+}
+
+static long open_streams(struct job *job, const struct file_request *request, int theirs[3])
+{
+    int ours = -1;
+    bool writes = request->op == BC_FILE_OP_WRITE || request->op == BC_FILE_OP_APPEND;
+    long rc;
+    if (writes) {
+        rc = open_pipe(&job->in_fd, &theirs[FILE_IN_FD], 1);
+    } else {
+        rc = sys_openat(AT_FDCWD, "/dev/null", O_RDONLY | O_CLOEXEC, 0);
+        theirs[FILE_IN_FD] = rc < 0 ? -1 : (int)rc;
+    }
+    if (rc < 0) return rc;
+    rc = open_pipe(&ours, &theirs[FILE_OUT_FD], 0);
+    if (rc < 0) return rc;
+    output_open(&job->out, ours, BC_FRAME_OUT, 0, false);
+    return open_pipe(&job->result_fd, &theirs[FILE_RESULT_FD], 0);
+}
+
+static void set_result(struct job *job, const struct file_result *result)
+{
+    bc_wire_writer out = {.data = job->result, .cap = sizeof job->result};
+    file_encode_result(&out, result);
+    job->result_len = out.len;
+}
 
 void file_start(struct init *init, const bc_frame *frame)
 {
-    (void)frame;
-    init_die(init, "not yet");
+    struct file_request request = {0};
+    bc_wire_reader in = bc_wire_read(frame);
+    if (!read_request(&request, &in)) init_die(init, "malformed file request");
+    struct job *job = job_new(init, JOB_FILE, frame->stream);
+    int theirs[3] = {-1, -1, -1};
+    long rc = open_streams(job, &request, theirs);
+    if (rc >= 0) rc = SYS5(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (rc == 0) become_worker(theirs, &request, init->privileged);
+    for (int i = 0; i < 3; i++) {
+        if (theirs[i] >= 0) sys_close(theirs[i]);
+    }
+    if (rc > 0) {
+        job->pid = (int)rc;
+        return;
+    }
+    struct file_result failed = {.os_error = (uint32_t)-rc,
+                                 .words = "no process for the file operation: too many run"};
+    set_result(job, &failed);
+    job_died(init, job, 0);
 }
 
 void file_report(struct init *init, struct job *job)
 {
-    (void)init, (void)job;
+    while (job->result_fd >= 0) {
+        job_read_result(job);
+    }
+    if (job->result_len == 0) {
+        struct file_result lost = {.status = BC_WIRE_ELOST, .words = "its worker was killed"};
+        if (job->cause != BC_EXIT_EXITED) {
+            lost = (struct file_result){.status = BC_WIRE_ECANCELLED, .words = "cancelled"};
+        }
+        set_result(job, &lost);
+    }
+    send_frame(init, BC_FRAME_FILE_DONE, job->stream, job->result, job->result_len);
 }

@@ -187,18 +187,6 @@ static unsigned add_job_fds(const struct init *init, struct pollfd *polled)
     return count;
 }
 
-static void read_result(struct job *job)
-{
-    size_t room = sizeof job->result - job->result_len;
-    long n = sys_read(job->result_fd, job->result + job->result_len, room);
-    if (n == -EINTR) return;
-    if (n > 0) job->result_len += (size_t)n;
-    if (n <= 0 || job->result_len == sizeof job->result) {
-        sys_close(job->result_fd);
-        job->result_fd = -1;
-    }
-}
-
 static void serve_jobs(struct init *init, const struct pollfd *polled)
 {
     for (unsigned i = 0; i < init->job_count; i++) {
@@ -207,7 +195,7 @@ static void serve_jobs(struct init *init, const struct pollfd *polled)
         if (fds[0].revents != 0) job_write_input(init, job);
         if (fds[1].revents != 0) output_read(init, job, &job->out, false);
         if (fds[2].revents != 0) output_read(init, job, &job->err, false);
-        if (fds[3].revents != 0) read_result(job);
+        if (fds[3].revents != 0) job_read_result(job);
     }
 }
 

@@ -96,6 +96,8 @@ struct job *job_new(struct init *init, enum job_kind kind, uint32_t stream);
 void job_input(struct init *init, struct job *job, const unsigned char *data, uint32_t len);
 void job_input_end(struct init *init, struct job *job);
 void job_write_input(struct init *init, struct job *job);
+/* Of a worker's answer, what is there. */
+void job_read_result(struct job *job);
 void job_cancel(struct job *job);
 void job_deadline(struct init *init, struct job *job, int64_t now_us);
 /* Its process is gone. */

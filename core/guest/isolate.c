@@ -120,6 +120,7 @@ static int replace_standard_fds(struct failure *why)
 static int set_up(struct plan *plan, struct layers *layers, struct failure *why)
 {
     keep_descriptors(plan);
+    prctl(PR_SET_NAME, "barchan-guest");
     if (take_identity(plan, layers, why) < 0) return -1;
     layer_holds(layers, "namespaces", "mount, pid, net, ipc, uts, cgroup");
     if (sethostname("sandbox", 7) < 0) return fail_os(why, errno, "set the host name");

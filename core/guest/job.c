@@ -107,6 +107,18 @@ void job_input_end(struct init *init, struct job *job)
     job_write_input(init, job);
 }
 
+void job_read_result(struct job *job)
+{
+    size_t room = sizeof job->result - job->result_len;
+    long n = sys_read(job->result_fd, job->result + job->result_len, room);
+    if (n == -EINTR) return;
+    if (n > 0) job->result_len += (size_t)n;
+    if (n <= 0 || job->result_len == sizeof job->result) {
+        sys_close(job->result_fd);
+        job->result_fd = -1;
+    }
+}
+
 /* ---- ends ---- */
 
 static void kill_job(struct job *job)

@@ -312,6 +312,7 @@ _Noreturn void launcher_main(int control_fd, int host_pidfd)
     struct failure why = {0};
     l.control_fd = control_fd;
     l.host_pidfd = host_pidfd;
+    prctl(PR_SET_NAME, "barchan-launch");
     fcntl(control_fd, F_SETFD, FD_CLOEXEC);
     fcntl(host_pidfd, F_SETFD, FD_CLOEXEC);
     if (open_launcher(&l, &why) < 0) {

@@ -176,7 +176,7 @@ int template_make_dev(const char *root, struct failure *why)
 
 int template_make_dirs(const char *root, struct failure *why)
 {
-    static const char *const dirs[] = {"/etc", "/proc",      "/tmp",    "/home/user",
+    static const char *const dirs[] = {"/dev", "/etc", "/proc",      "/tmp",    "/home/user",
                                        "/run", "/workspace", "/var/tmp"};
     char full[PATH_MAX];
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {

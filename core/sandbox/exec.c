@@ -84,6 +84,7 @@ static void finish_later(barchan_exec *exec, barchan_exec_reason reason)
     exec->paused = 0;
     exec->result.reason = reason;
     exec->result.exit_code = -1;
+    bc_defer_cancel(&exec->defer); /* a delivery that was due: the end delivers too */
     bc_defer_schedule(exec->rt, &exec->defer, finish_deferred);
 }
 
@@ -352,7 +353,10 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
     if (rc == 0 && !exec->finished) {
         rc = bc_cancel_watch_open(&exec->cancel, sbx->rt, options->cancel, on_token, exec, err);
     }
-    if (rc < 0) detach_exec(exec);
+    if (rc < 0) {
+        sbx->abandoned = 1; /* the guest may have got the request */
+        detach_exec(exec);
+    }
     return rc;
 }
 

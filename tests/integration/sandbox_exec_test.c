@@ -1,20 +1,126 @@
-/* Commands in a sandbox: how they end, what comes back. */
+/* Commands in a sandbox: how they end, what comes back, what is gone afterwards. */
 #include "sandbox_support.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-START_TEST(exit_code)
+/* ---- how a command ends ---- */
+
+START_TEST(every_exit_code)
 {
-    char command[32];
-    snprintf(command, sizeof command, "exit %d", _i);
-    barchan_exec_result r = sh(command);
-    ck_assert_int_eq(r.reason, BARCHAN_EXEC_EXITED);
-    ck_assert_int_eq(r.exit_code, _i);
-    ck_assert_int_eq(r.term_signal, 0);
+    for (int code = 0; code < 256; code++) {
+        char command[32];
+        snprintf(command, sizeof command, "exit %d", code);
+        barchan_exec_result r = sh(command);
+        ck_assert_int_eq(r.reason, BARCHAN_EXEC_EXITED);
+        ck_assert_int_eq(r.exit_code, code);
+        ck_assert_int_eq(r.term_signal, 0);
+        barchan_exec_result_clear(&r);
+    }
+}
+END_TEST
+
+START_TEST(signals)
+{
+    const int numbers[] = {SIGHUP, SIGINT, SIGKILL, SIGSEGV, SIGTERM, SIGUSR1, SIGSYS, 40};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        char command[32];
+        snprintf(command, sizeof command, "kill -%d $$; sleep 5", numbers[i]);
+        barchan_exec_result r = sh(command);
+        ck_assert_int_eq(r.reason, BARCHAN_EXEC_SIGNALED);
+        ck_assert_int_eq(r.term_signal, numbers[i]);
+        ck_assert_int_eq(r.exit_code, -1);
+        barchan_exec_result_clear(&r);
+    }
+}
+END_TEST
+
+static void fails_to_start(const barchan_exec_options *options, int os_error, int cwd)
+{
+    barchan_exec_result r = run(options);
+    ck_assert_int_eq(r.reason, BARCHAN_EXEC_SPAWN_FAILED);
+    ck_assert_int_eq(r.spawn_errno, os_error);
+    ck_assert_int_eq(r.spawn_cwd, cwd);
+    ck_assert_int_eq(r.exit_code, -1);
+    ck_assert_ptr_nonnull(r.out.data);
+    barchan_exec_result_clear(&r);
+}
+
+#define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
+
+START_TEST(failures_to_start)
+{
+    fails_to_start(OPTIONS(.argv = ARGV("no-such-program")), ENOENT, 0);
+    fails_to_start(OPTIONS(.argv = ARGV("/no/such/program")), ENOENT, 0);
+    fails_to_start(OPTIONS(.argv = ARGV("")), ENOENT, 0);
+    fails_to_start(OPTIONS(.argv = ARGV("/etc/passwd")), EACCES, 0);
+    fails_to_start(OPTIONS(.argv = ARGV("/etc")), EACCES, 0);
+    fails_to_start(OPTIONS(.argv = ARGV("/etc/passwd/x")), ENOTDIR, 0);
+    fails_to_start(OPTIONS(.argv = ARGV("true"), .cwd = "/missing"), ENOENT, 1);
+    fails_to_start(OPTIONS(.argv = ARGV("true"), .cwd = "/etc/passwd"), ENOTDIR, 1);
+}
+END_TEST
+
+START_TEST(too_many_arguments)
+{
+    size_t len = 3u << 20;
+    char *large = malloc(len + 1);
+    memset(large, 'x', len);
+    large[len] = '\0';
+    fails_to_start(OPTIONS(.argv = ARGV("true", large)), E2BIG, 0);
+    char *larger = malloc(2 * len + 1); /* above what the channel takes */
+    memset(larger, 'x', 2 * len);
+    larger[2 * len] = '\0';
+    fails_to_start(OPTIONS(.argv = ARGV("true", larger)), E2BIG, 0);
+    large[100000] = '\0'; /* within the kernel's limit for one string */
+    barchan_exec_result r = run(OPTIONS(.argv = ARGV("true", large)));
+    ck_assert_int_eq(r.exit_code, 0);
+    barchan_exec_result_clear(&r);
+    free(large);
+    free(larger);
+}
+END_TEST
+
+START_TEST(script_without_interpreter_line)
+{
+    sh_says("echo 'echo ran \"$0\" \"$1\"' > s; chmod +x s", "");
+    barchan_exec_result r = run(OPTIONS(.argv = ARGV("./s", "one")));
+    ck_assert_int_eq(r.exit_code, 0);
+    ck_assert_str_eq(r.out.data, "ran ./s one\n");
+    barchan_exec_result_clear(&r);
+    sh_says("printf '#!/no/such/interpreter\\n' > t; chmod +x t", "");
+    fails_to_start(OPTIONS(.argv = ARGV("./t")), ENOENT, 0);
+}
+END_TEST
+
+/* ---- what a command sees ---- */
+
+START_TEST(environment_is_exact)
+{
+    sh_says("env | grep -v ^PWD= | sort", "BARCHAN=1\nHOME=/home/user\nLANG=C.UTF-8\n"
+                                          "PATH=/usr/local/bin:/usr/bin:/bin\nTMPDIR=/tmp\n"
+                                          "USER=user\n");
+    const char *const env[] = {"MODE=fast", "LANG=de_DE", "EMPTY=", NULL};
+    barchan_exec_result r =
+        run(OPTIONS(.command = "echo \"$MODE $LANG [$EMPTY]\"; pwd", .env = env, .cwd = "/tmp"));
+    ck_assert_str_eq(r.out.data, "fast de_DE []\n/tmp\n");
     barchan_exec_result_clear(&r);
 }
 END_TEST
+
+START_TEST(descriptors_are_three)
+{
+    /* ls itself opens the directory as 3. */
+    sh_says("ls /proc/self/fd | tr '\\n' ' '", "0 1 2 3 ");
+    sh_says("umask; ulimit -c; pwd; hostname; id -u; id -un",
+            "0022\n0\n/workspace\nsandbox\n1000\nuser\n");
+}
+END_TEST
+
+/* ---- output ---- */
 
 START_TEST(outputs_are_separate)
 {
@@ -22,27 +128,308 @@ START_TEST(outputs_are_separate)
     ck_assert_str_eq(r.out.data, "one");
     ck_assert_str_eq(r.err_out.data, "two");
     ck_assert_uint_eq(r.out.dropped, 0);
+    ck_assert_int_gt((int)r.usage.wall_us, 0);
+    ck_assert_int_gt((int)(r.usage.max_rss_bytes >> 10), 100);
     barchan_exec_result_clear(&r);
 }
 END_TEST
 
-START_TEST(environment_is_exact)
+START_TEST(bytes_are_exact)
 {
-    sh_says("env | grep -v ^PWD= | sort", "BARCHAN=1\nHOME=/home/user\nLANG=C.UTF-8\n"
-                                          "PATH=/usr/local/bin:/usr/bin:/bin\nTMPDIR=/tmp\n"
-                                          "USER=user\n");
+    barchan_exec_result r = sh("printf 'a\\000b\\377\\033[31m\\n'");
+    ck_assert_uint_eq(r.out.len, 10);
+    ck_assert(memcmp(r.out.data, "a\0b\377\033[31m\n", 10) == 0);
+    barchan_exec_result_clear(&r);
+}
+END_TEST
+
+/* Prints the numbers 1, 2, … as fixed 8-byte lines: any kept byte tells where it came from. */
+#define COUNT_LINES(n) "awk 'BEGIN { for (i = 1; i <= " #n "; i++) printf \"%07d\\n\", i }'"
+
+START_TEST(caps_are_exact)
+{
+    const int64_t limits[] = {1, 7, 16, 1000, 100000, 799999, 800000, 800001};
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        barchan_exec_result r = run(OPTIONS(.command = COUNT_LINES(100000) "; exit 3",
+                                            .out_limit_bytes = limits[i]));
+        uint64_t kept = limits[i] < 800000 ? (uint64_t)limits[i] : 800000;
+        ck_assert_int_eq(r.exit_code, 3);
+        ck_assert_uint_eq(r.out.len, kept);
+        ck_assert_uint_eq(r.out.dropped, 800000 - kept);
+        if (r.out.dropped > 0) ck_assert_uint_eq(r.out.head_len, kept - kept / 2);
+        size_t head = r.out.dropped > 0 ? r.out.head_len : kept;
+        for (size_t at = 0; at < kept; at++) {
+            size_t from = at < head ? at : at + r.out.dropped;
+            char line[16];
+            snprintf(line, sizeof line, "%07d\n", (int)(from / 8) + 1);
+            ck_assert_int_eq(r.out.data[at], line[from % 8]);
+        }
+        barchan_exec_result_clear(&r);
+    }
+    barchan_exec_result r = run(OPTIONS(.command = COUNT_LINES(10), .out_limit_bytes = -1));
+    ck_assert_uint_eq(r.out.len, 0);
+    ck_assert_uint_eq(r.out.dropped, 80);
+    barchan_exec_result_clear(&r);
+}
+END_TEST
+
+START_TEST(caps_cut_between_characters)
+{
+    /* 600 bytes of a 3-byte character; 100 kept: 50 + 50, cut down to 48 + 48. */
+    barchan_exec_result r = run(OPTIONS(.command = "for i in $(seq 200); do printf '\\342\\202\\254'; "
+                                                   "done",
+                                        .out_limit_bytes = 100));
+    ck_assert_uint_eq(r.out.len, 96);
+    ck_assert_uint_eq(r.out.head_len, 48);
+    ck_assert_uint_eq(r.out.dropped, 600 - 96);
+    barchan_exec_result_clear(&r);
+}
+END_TEST
+
+START_TEST(a_held_pipe_does_not_hang)
+{
+    int64_t began = monotonic_ms();
+    barchan_exec_result r = sh("sleep 100 & setsid sleep 100 & echo done");
+    ck_assert_int_lt(monotonic_ms() - began, 5000);
+    ck_assert_str_eq(r.out.data, "done\n");
+    ck_assert_int_eq(r.left_running, 2);
+    barchan_exec_result_clear(&r);
+    sh_says("ps -e -o comm= | grep -c sleep || true", "0\n");
+}
+END_TEST
+
+START_TEST(closed_output_is_not_an_exit)
+{
+    barchan_exec_result r = sh("echo before; exec >&- 2>&-; sleep 0.3; exit 7");
+    ck_assert_int_eq(r.exit_code, 7);
+    ck_assert_str_eq(r.out.data, "before\n");
+    ck_assert_int_ge((int)r.usage.wall_us, 300000);
+    barchan_exec_result_clear(&r);
+}
+END_TEST
+
+/* ---- input ---- */
+
+START_TEST(input_is_given)
+{
+    sh_says("cat", "");
+    barchan_exec_result r = run(OPTIONS(.command = "cat", .input = "a\0b", .input_len = 3));
+    ck_assert_uint_eq(r.out.len, 3);
+    ck_assert(memcmp(r.out.data, "a\0b", 3) == 0);
+    barchan_exec_result_clear(&r);
+    size_t len = 5u << 20;
+    char *large = malloc(len);
+    memset(large, 'z', len);
+    r = run(OPTIONS(.command = "wc -c", .input = large, .input_len = len));
+    ck_assert_str_eq(r.out.data, "5242880\n");
+    barchan_exec_result_clear(&r);
+    /* Never read, closed early, half read: nothing hangs, nobody is killed by SIGPIPE. */
+    const char *const commands[] = {"exec 0<&-; sleep 0.2; exit 4", "exit 4", "head -c 10; exit 4"};
+    for (size_t i = 0; i < 3; i++) {
+        r = run(OPTIONS(.command = commands[i], .input = large, .input_len = len));
+        ck_assert_int_eq(r.exit_code, 4);
+        barchan_exec_result_clear(&r);
+    }
+    free(large);
+}
+END_TEST
+
+/* ---- timeouts: the whole tree is gone, the output so far is there ---- */
+
+static void times_out(const char *command, const char *output)
+{
+    int64_t began = monotonic_ms();
+    barchan_exec_result r = run(OPTIONS(.command = command, .timeout_ms = 400, .grace_ms = 200));
+    int64_t took = monotonic_ms() - began;
+    ck_assert_msg(r.reason == BARCHAN_EXEC_TIMEOUT, "%s: %s", command,
+                  barchan_exec_reason_name(r.reason));
+    ck_assert_int_eq(r.exit_code, -1);
+    ck_assert_int_ge(took, 390);
+    ck_assert_msg(took < 4000, "%s took %d ms", command, (int)took);
+    ck_assert_msg(strncmp(r.out.data, output, strlen(output)) == 0, "%s: %s", command, r.out.data);
+    barchan_exec_result_clear(&r);
+    /* Nothing but this shell's own processes and process 1. */
+    sh_says("ps -e -o comm= | grep -vE '^(barchan-guest|sh|ps|grep|wc)$' | wc -l", "0\n");
+}
+
+START_TEST(timeouts)
+{
+    times_out("echo begun; while :; do :; done", "begun\n");
+    times_out("echo begun; sleep 100", "begun\n");
+    times_out("trap '' TERM; echo begun; while :; do sleep 0.1; done", "begun\n");
+    times_out("echo begun; kill -STOP $$", "begun\n");
+    times_out("echo begun; (setsid sh -c 'trap \"\" TERM; sleep 100' &); sleep 100", "begun\n");
+    times_out("trap 'echo asked; exit 0' TERM; while :; do sleep 0.01; done", "asked\n");
+}
+END_TEST
+
+START_TEST(a_fork_storm_is_ended)
+{
+    times_out("f() { setsid sh -c 'sleep 0.02; true' & }; while :; do f; f; f; f; sleep 0.01; done",
+              "");
+}
+END_TEST
+
+START_TEST(a_fork_bomb_is_ended)
+{
+    int64_t began = monotonic_ms();
+    barchan_exec_result r = run(
+        OPTIONS(.command = "b() { b | b & }; b; sleep 100", .timeout_ms = 500, .grace_ms = -1));
+    ck_assert_int_lt(monotonic_ms() - began, 10000);
+    barchan_exec_result_clear(&r);
+    sh_says("echo alive", "alive\n");
+}
+END_TEST
+
+START_TEST(ten_thousand_orphans)
+{
+    /* The C compiler is not everywhere; python forks quickly enough. */
+    barchan_exec_result r =
+        run(OPTIONS(.command = "command -v python3 >/dev/null || exit 9; python3 -c '\n"
+                               "import os\n"
+                               "for i in range(100):\n"
+                               "    if os.fork() == 0:\n"
+                               "        for k in range(100):\n"
+                               "            if os.fork() == 0: os._exit(0)\n"
+                               "        os._exit(0)\n"
+                               "    os.wait()\n"
+                               "print(\"made\")'",
+                    .timeout_ms = 120000));
+    if (r.exit_code == 9) {
+        printf("ten_thousand_orphans: skipped, no python3\n");
+    } else {
+        ck_assert_str_eq(r.out.data, "made\n");
+    }
+    barchan_exec_result_clear(&r);
+    sh_says("ps -e -o stat= | grep -c Z || true", "0\n");
+}
+END_TEST
+
+/* ---- what is left behind ---- */
+
+START_TEST(detached_processes_live_on)
+{
+    barchan_exec_result r = run(OPTIONS(
+        .command = "(while :; do echo tick; echo x >> ticks; sleep 0.05; done) & echo started",
+        .detach = 1));
+    ck_assert_int_eq(r.exit_code, 0);
+    ck_assert_ptr_nonnull(strstr(r.out.data, "started\n"));
+    ck_assert_int_eq(r.left_running, 0);
+    barchan_exec_result_clear(&r);
+    /* Its output has nobody to go to, and does not stop or kill it. */
+    sh_says("a=$(wc -l < ticks); sleep 0.4; b=$(wc -l < ticks); test $b -gt $a && echo grew",
+            "grew\n");
+}
+END_TEST
+
+START_TEST(a_killed_supervisor_is_no_escape)
+{
+    /* As an ordinary user commands share the supervisor's user id and can kill it. */
+    barchan_exec_result r = run(
+        OPTIONS(.command = "setsid sleep 100 & kill -9 $PPID; kill -9 -1; sleep 1; exit 5",
+                .timeout_ms = 10000));
+    ck_assert(r.reason == BARCHAN_EXEC_SIGNALED || r.exit_code == 5);
+    barchan_exec_result_clear(&r);
+    sh_says("sleep 0.1; ps -e -o comm= | grep -c sleep || true", "0\n");
+}
+END_TEST
+
+/* ---- several at a time ---- */
+
+struct pending {
+    int done, count;
+    barchan_exec_result results[64];
+};
+
+static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
+{
+    struct pending *pending = ud;
+    (void)exec;
+    pending->results[pending->done++] = *result;
+    memset(result, 0, sizeof *result);
+}
+
+static int all_done(void *ud)
+{
+    const struct pending *pending = ud;
+    return pending->done == pending->count;
+}
+
+START_TEST(concurrent_commands)
+{
+    struct pending pending = {.count = 40};
+    barchan_error err;
+    for (int i = 0; i < pending.count; i++) {
+        /* Each leaves something behind that is killed, while the others go on. */
+        int rc = barchan_sandbox_exec_start(
+            NULL, sbx,
+            OPTIONS(.command = "sleep 50 & sleep 0.2; echo fine; exit 11", .timeout_ms = 30000),
+            on_done, &pending, &err);
+        ck_assert_msg(rc == 0, "%s", err.message);
+    }
+    ck_assert_int_eq(pending.done, 0); /* never inside the starting call */
+    barchan_sandbox_info info = {.struct_size = sizeof info};
+    ck_assert_int_eq(barchan_sandbox_status(sbx, &info, &err), 0);
+    ck_assert_int_eq(info.running, 40);
+    ck_assert(wait_until(all_done, &pending, 60000));
+    for (int i = 0; i < pending.count; i++) {
+        ck_assert_int_eq(pending.results[i].exit_code, 11);
+        ck_assert_str_eq(pending.results[i].out.data, "fine\n");
+        ck_assert_int_eq(pending.results[i].left_running, 1);
+        barchan_exec_result_clear(&pending.results[i]);
+    }
+}
+END_TEST
+
+START_TEST(a_timeout_spares_the_neighbours)
+{
+    struct pending pending = {.count = 2};
+    barchan_error err;
+    ck_assert_int_eq(barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = "sleep 1; echo fine"),
+                                                on_done, &pending, &err),
+                     0);
+    ck_assert_int_eq(barchan_sandbox_exec_start(
+                         NULL, sbx,
+                         OPTIONS(.command = "sleep 100", .timeout_ms = 100, .grace_ms = -1),
+                         on_done, &pending, &err),
+                     0);
+    ck_assert(wait_until(all_done, &pending, 20000));
+    ck_assert_int_eq(pending.results[0].reason, BARCHAN_EXEC_TIMEOUT);
+    ck_assert_int_eq(pending.results[1].reason, BARCHAN_EXEC_EXITED);
+    ck_assert_str_eq(pending.results[1].out.data, "fine\n");
+    barchan_exec_result_clear(&pending.results[0]);
+    barchan_exec_result_clear(&pending.results[1]);
 }
 END_TEST
 
 int main(void)
 {
     Suite *suite = suite_create("sandbox_exec");
-    TCase *tc = tcase_create("basics");
-    tcase_set_timeout(tc, 60);
+    TCase *tc = tcase_create("exec");
+    tcase_set_timeout(tc, 150);
     tcase_add_checked_fixture(tc, setup_sandbox, teardown);
-    tcase_add_loop_test(tc, exit_code, 0, 3);
-    tcase_add_test(tc, outputs_are_separate);
+    tcase_add_test(tc, every_exit_code);
+    tcase_add_test(tc, signals);
+    tcase_add_test(tc, failures_to_start);
+    tcase_add_test(tc, too_many_arguments);
+    tcase_add_test(tc, script_without_interpreter_line);
     tcase_add_test(tc, environment_is_exact);
+    tcase_add_test(tc, descriptors_are_three);
+    tcase_add_test(tc, outputs_are_separate);
+    tcase_add_test(tc, bytes_are_exact);
+    tcase_add_test(tc, caps_are_exact);
+    tcase_add_test(tc, caps_cut_between_characters);
+    tcase_add_test(tc, a_held_pipe_does_not_hang);
+    tcase_add_test(tc, closed_output_is_not_an_exit);
+    tcase_add_test(tc, input_is_given);
+    tcase_add_test(tc, timeouts);
+    tcase_add_test(tc, a_fork_storm_is_ended);
+    tcase_add_test(tc, a_fork_bomb_is_ended);
+    tcase_add_test(tc, ten_thousand_orphans);
+    tcase_add_test(tc, detached_processes_live_on);
+    tcase_add_test(tc, a_killed_supervisor_is_no_escape);
+    tcase_add_test(tc, concurrent_commands);
+    tcase_add_test(tc, a_timeout_spares_the_neighbours);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

@@ -50,7 +50,7 @@ function command.main(words)
     return missing > 0 and 1 or 0
   end
   for _, row in ipairs(rows) do
-    io.stdout:write(("%-8s %-22s %s\n"):format(marks[row.state] or row.state, row.name, row.detail or ""))
+    io.stdout:write(("%-8s %-30s %s\n"):format(marks[row.state] or row.state, row.name, row.detail or ""))
     if row.state == "missing" and row.remedy and row.remedy ~= core.json.null then
       io.stdout:write((" "):rep(9), "remedy: ", row.remedy, "\n")
     end

@@ -1,0 +1,152 @@
+#include "file.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- entries, as list and stat report them ---- */
+
+static uint32_t type_of(mode_t mode)
+{
+    switch (mode & S_IFMT) {
+    case S_IFREG: return 1;
+    case S_IFDIR: return 2;
+    case S_IFLNK: return 3;
+    case S_IFIFO: return 4;
+    case S_IFSOCK: return 5;
+    default: return 6;
+    }
+}
+
+struct listing {
+    unsigned char buffer[2 * BC_FRAME_MAX_DATA];
+    bc_wire_writer out;
+    uint32_t count;
+    char path[BC_FILE_MAX_ENTRY_PATH + 256]; /* of the current entry, below the listed directory */
+    struct file_result *result;
+};
+
+static int flush_entries(struct listing *listing)
+{
+    if (file_write_all(FILE_OUT_FD, listing->buffer, listing->out.len) < 0) {
+        return file_fail_os(listing->result, errno);
+    }
+    listing->out.len = 0;
+    return 0;
+}
+
+static int add_entry(struct listing *listing, int dir, const char *name, const char *path,
+                     const struct stat *st)
+{
+    char target[PATH_MAX];
+    ssize_t target_len = S_ISLNK(st->st_mode) ? readlinkat(dir, name, target, sizeof target) : 0;
+    if (target_len < 0) target_len = 0;
+    if (listing->out.len > BC_FRAME_MAX_DATA && flush_entries(listing) < 0) return -1;
+    bc_wire_writer *out = &listing->out;
+    bc_wire_put_u32(out, type_of(st->st_mode));
+    bc_wire_put_u32(out, st->st_mode & 07777);
+    bc_wire_put_u64(out, (uint64_t)st->st_size);
+    bc_wire_put_u64(out,
+                    (uint64_t)((int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000));
+    bc_wire_put_string(out, path, strlen(path));
+    bc_wire_put_string(out, target, (size_t)target_len);
+    listing->count++;
+    return 0;
+}
+
+static int list_below(struct listing *listing, int dir, size_t path_len, uint32_t depth);
+
+static int list_one(struct listing *listing, int dir, const char *name, size_t path_len,
+                    uint32_t depth)
+{
+    struct stat st;
+    size_t name_len = strlen(name);
+    if (path_len + name_len + 1 > BC_FILE_MAX_ENTRY_PATH || listing->count >= BC_FILE_MAX_ENTRIES) {
+        listing->result->truncated = 1;
+        return 0;
+    }
+    memcpy(listing->path + path_len, name, name_len + 1);
+    if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) return 0; /* it has just gone */
+    if (add_entry(listing, dir, name, listing->path, &st) < 0) return -1;
+    if (!S_ISDIR(st.st_mode) || depth <= 1) return 0;
+    int child = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (child < 0) return 0; /* listed, but not ours to enter */
+    listing->path[path_len + name_len] = '/';
+    return list_below(listing, child, path_len + name_len + 1, depth - 1);
+}
+
+/* Takes `dir`. */
+static int list_below(struct listing *listing, int dir, size_t path_len, uint32_t depth)
+{
+    DIR *stream = fdopendir(dir);
+    int rc = 0;
+    if (stream == NULL) {
+        rc = file_fail_os(listing->result, errno);
+        close(dir);
+        return rc;
+    }
+    struct dirent *entry;
+    while (rc == 0 && !listing->result->truncated && (entry = readdir(stream)) != NULL) {
+        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
+        rc = list_one(listing, dirfd(stream), entry->d_name, path_len, depth);
+    }
+    closedir(stream);
+    return rc;
+}
+
+static struct listing *new_listing(struct file_result *result)
+{
+    static struct listing listing;
+    listing.out = (bc_wire_writer){.data = listing.buffer, .cap = sizeof listing.buffer};
+    listing.result = result;
+    return &listing;
+}
+
+int file_list(const struct file_request *request, struct file_result *result)
+{
+    struct listing *listing = new_listing(result);
+    int dir = open(request->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+    if (dir < 0) return file_fail_os(result, errno);
+    uint32_t depth = request->depth == 0 ? 1 : request->depth;
+    if (list_below(listing, dir, 0, depth) < 0) return -1;
+    return flush_entries(listing);
+}
+
+int file_stat(const struct file_request *request, struct file_result *result)
+{
+    struct listing *listing = new_listing(result);
+    struct stat st;
+    if (lstat(request->path, &st) < 0) return file_fail_os(result, errno);
+    result->size = (uint64_t)st.st_size;
+    if (add_entry(listing, AT_FDCWD, request->path, request->path, &st) < 0) return -1;
+    return flush_entries(listing);
+}
+
+/* ---- changes ---- */
+
+int file_mkdir(const struct file_request *request, struct file_result *result)
+{
+    mode_t mode = request->mode == 0 ? 0755 : (mode_t)(request->mode & 07777);
+    struct stat st;
+    if (file_make_parents(request->path, result) < 0) return -1;
+    if (mkdir(request->path, mode) == 0) {
+        chmod(request->path, mode); /* whatever the umask took */
+        return 0;
+    }
+    int os_error = errno;
+    if (stat(request->path, &st) == 0) {
+        return S_ISDIR(st.st_mode) ? 0 : file_fail_os(result, EEXIST);
+    }
+    return file_fail_os(result, os_error);
+}
+
+int file_rename(const struct file_request *request, struct file_result *result)
+{
+    if (request->new_path[0] == '\0') return file_fail_os(result, ENOENT);
+    return rename(request->path, request->new_path) < 0 ? file_fail_os(result, errno) : 0;
+}

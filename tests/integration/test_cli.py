@@ -1,0 +1,222 @@
+#!/usr/bin/env python3
+"""The program `barchan` as a person at a shell meets it. BARCHAN_BIN is the program."""
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+BIN = os.environ["BARCHAN_BIN"]
+EXAMPLES = os.path.join(os.path.dirname(__file__), "../../examples")
+CLEAN = {k: v for k, v in os.environ.items() if not k.endswith(("_API_KEY", "_BASE_URL"))}
+
+
+def barchan(*args, stdin=b"", env=None, timeout=60, cwd=None):
+    return subprocess.run([BIN, *args], input=stdin, capture_output=True, timeout=timeout,
+                          env={**CLEAN, **(env or {})}, cwd=cwd)
+
+
+class Front(unittest.TestCase):
+    def test_version_and_help(self):
+        self.assertRegex(barchan("--version").stdout, rb"^barchan \d+\.\d+\.\d+\n$")
+        helped = barchan("--help")
+        self.assertEqual(helped.returncode, 0)
+        for name in (b"ask", b"exec", b"run", b"tools", b"doctor"):
+            self.assertIn(name, helped.stdout)
+            self.assertTrue(barchan(name.decode(), "--help").stdout.startswith(b"usage: barchan " + name))
+
+    def test_what_is_unknown_is_refused_with_a_suggestion(self):
+        for words, expected in (
+                (["exce"], b"unknown command 'exce'; did you mean 'exec'?"),
+                (["--versoin"], b"unknown option '--versoin'"),
+                (["exec", "--timout", "3", "--", "ls"], b"unknown option '--timout'; did you mean '--timeout'?"),
+                (["ask", "--modle", "x"], b"did you mean '--model'"),
+                (["exec"], b"a command is missing"),
+                (["exec", "--timeout", "soon", "--", "ls"], b"--timeout takes a number, got 'soon'"),
+                (["exec", "--timeout", "-1", "--", "ls"], b"greater than 0"),
+                (["exec", "--env", "novalue", "--", "ls"], b"--env takes NAME=value"),
+                (["ask", "hello"], b"--model is missing"),
+                (["tools", "lsit"], b"list or call expected"),
+                ([], b"usage: barchan COMMAND")):
+            done = barchan(*words)
+            self.assertEqual(done.returncode, 2, words)
+            self.assertIn(expected, done.stderr, words)
+            self.assertEqual(done.stdout, b"", words)
+
+
+class Exec(unittest.TestCase):
+    def test_output_and_exit_code_pass_through(self):
+        done = barchan("exec", "--", "sh", "-c", "printf 'a\\0b'; echo problem >&2; exit 7")
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (7, b"a\0b", b"problem\n"))
+
+    def test_exit_codes(self):
+        cases = ((["sh", "-c", "kill -TERM $$"], 143), (["no-such-program"], 127), (["/etc/passwd"], 126),
+                 (["true"], 0), (["sh", "-c", "exit 255"], 255))
+        for words, code in cases:
+            self.assertEqual(barchan("exec", "--", *words).returncode, code, words)
+        done = barchan("exec", "--timeout", "0.3", "--", "sh", "-c", "echo so far; sleep 100")
+        self.assertEqual((done.returncode, done.stdout), (124, b"so far\n"))
+        self.assertIn(b"killed after 0.3 s", done.stderr)
+        done = barchan("exec", "--template", "/no/such", "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"/no/such", done.stderr)
+
+    def test_options(self):
+        done = barchan("exec", "--env", "A=1", "--env", "B=x=y", "--cwd", "/tmp", "--", "sh", "-c", "echo $A $B; pwd")
+        self.assertEqual(done.stdout, b"1 x=y\n/tmp\n")
+        done = barchan("exec", "--stdin", "--", "tr", "a-z", "A-Z", stdin=b"hello")
+        self.assertEqual(done.stdout, b"HELLO")
+        data = os.urandom(3_000_000)
+        self.assertEqual(barchan("exec", "--stdin", "--", "cat", stdin=data).stdout, data)
+
+    def test_json(self):
+        done = barchan("exec", "--json", "--", "sh", "-c", "echo hi; exit 3")
+        result = json.loads(done.stdout)
+        self.assertEqual(done.returncode, 3)
+        self.assertEqual((result["exit_code"], result["out"], result["reason"]), (3, "hi\n", "exited"))
+
+    def test_the_hosts_environment_stays_outside(self):
+        done = barchan("exec", "--", "env", env={"HOST_SECRET": "leak", "ANTHROPIC_API_KEY": "leak"})
+        self.assertNotIn(b"leak", done.stdout)
+
+    def test_interrupt(self):
+        process = subprocess.Popen([BIN, "exec", "--", "sleep", "100"], env=CLEAN)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(10), 130)
+
+
+class Run(unittest.TestCase):
+    def script(self, text, *args):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "script.lua")
+            with open(path, "w") as file:
+                file.write(text)
+            with open(os.path.join(folder, "beside.lua"), "w") as file:
+                file.write("return { name = 'beside' }")
+            return barchan("run", path, *args)
+
+    def test_a_script_gets_its_arguments_and_neighbours(self):
+        done = self.script("print(arg[1], select('#', ...), require 'beside'.name)", "one", "--two")
+        self.assertEqual((done.returncode, done.stdout), (0, b"one\t2\tbeside\n"))
+
+    def test_errors(self):
+        done = self.script("local x = nil\nx()")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"script.lua:2:", done.stderr)
+        self.assertIn(b"traceback", done.stderr)
+        self.assertIn(b"script.lua:1:", self.script("return {").stderr)
+        self.assertEqual(self.script("return 9").returncode, 9)
+        self.assertIn(b"No such file", barchan("run", "/no/such.lua").stderr)
+
+    def test_interrupt_closes_what_is_open(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+            file.write("local b = require 'barchan'\n"
+                       "local c <close> = setmetatable({}, { __close = function() print 'closed' end })\n"
+                       "print 'ready' b.sleep(100)")
+            file.flush()
+            process = subprocess.Popen([BIN, "run", file.name], stdout=subprocess.PIPE, env=CLEAN)
+            self.assertEqual(process.stdout.readline(), b"ready\n")
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.stdout.read(), b"closed\n")
+            self.assertEqual(process.wait(10), 130)
+
+
+class Ask(unittest.TestCase):
+    replay = os.path.join(EXAMPLES, "data/prime.jsonl")
+
+    def test_replay(self):
+        done = barchan("ask", "--replay", self.replay, "What is the 1000th prime number?")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(b"7919", done.stdout)
+        self.assertIn(b"replaying recorded model turns", done.stderr)
+        self.assertRegex(done.stderr, rb"> run_python .*\n  done in \d+\.\d\d s: exit_code: 0 out: 7919")
+        self.assertNotIn(b"\x1b", done.stderr)  # not a terminal: plain lines
+
+    def test_json_events_and_transcript_tell_the_same_run(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "run.jsonl")
+            done = barchan("ask", "--json", "--transcript", path, "--replay", self.replay, "?")
+            events = [json.loads(line) for line in done.stdout.splitlines()]
+            with open(path) as file:
+                recorded = [json.loads(line) for line in file]
+            self.assertEqual(recorded[0]["type"], "transcript")
+            self.assertEqual(recorded[0]["version"], 1)
+            self.assertEqual(recorded[1:], events)
+            self.assertEqual([e["seq"] for e in events], list(range(1, len(events) + 1)))
+            self.assertEqual(len({e["run_id"] for e in events}), 1)
+            kinds = [e["type"] for e in events if not e["type"].endswith("_delta")]
+            self.assertEqual(kinds, ["run_started", "turn_started", "model_reply", "tool_call", "tool_result",
+                                     "turn_started", "model_reply", "run_finished"])
+            again = barchan("ask", "--replay", path, "?")  # a transcript plays again
+            self.assertEqual(again.returncode, 0, again.stderr)
+            self.assertIn(b"7919", again.stdout)
+            refused = barchan("ask", "--transcript", path, "--replay", self.replay, "?")
+            self.assertEqual(refused.returncode, 125)
+            self.assertIn(b"exists", refused.stderr)
+
+    def test_what_cannot_work_says_why(self):
+        done = barchan("ask", "--model", "anthropic:claude-x", "hello")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"set ANTHROPIC_API_KEY", done.stderr)
+        self.assertEqual(barchan("ask", "--model", "claude", "hello").returncode, 2)
+        done = barchan("ask", "--replay", "/no/such.jsonl", "hello")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"/no/such.jsonl", done.stderr)
+        done = barchan("ask", "--model", "anthropic:m", "--base-url", "http://127.0.0.1:9", "hello")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"127.0.0.1", done.stderr)
+
+    def test_the_prompt_from_standard_input(self):
+        done = barchan("ask", "--json", "--replay", self.replay, "-", stdin=b"from stdin")
+        self.assertEqual(json.loads(done.stdout.splitlines()[0])["messages"][0]["content"], "from stdin")
+
+    def test_limits(self):
+        done = barchan("ask", "--max-steps", "1", "--replay", self.replay, "?")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"stopped: max_steps", done.stderr)
+        done = barchan("ask", "--tools", "exec,read_fil", "--replay", self.replay, "?")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b"did you mean 'read_file'", done.stderr)
+
+
+class Tools(unittest.TestCase):
+    def test_list(self):
+        listed = barchan("tools", "list").stdout.decode()
+        for name in ("exec", "read_file", "write_file", "list_files", "run_python"):
+            self.assertRegex(listed, rf"(?m)^{name} ")
+        keys = {"neutral": "parameters", "anthropic": "input_schema", "mcp": "inputSchema"}
+        for form, key in keys.items():
+            tools = json.loads(barchan("tools", "list", "--format", form).stdout)
+            self.assertIn(key, tools[0], form)
+        openai = json.loads(barchan("tools", "list", "--format", "openai").stdout)
+        self.assertEqual(openai[0]["type"], "function")
+        done = barchan("tools", "list", "--format", "yaml")
+        self.assertEqual(done.returncode, 2)
+
+    def test_call(self):
+        done = barchan("tools", "call", "run_python", '{"code":"print(6*7)"}')
+        self.assertEqual((done.returncode, done.stdout), (0, b"exit_code: 0\nout:\n42\nerr: (empty)\n"))
+        done = barchan("tools", "call", "run_python", '{"cod":"1"}')
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"code: is missing", done.stdout)
+        self.assertEqual(barchan("tools", "call", "run_python", "{").returncode, 2)
+
+
+class Doctor(unittest.TestCase):
+    def test_rows(self):
+        done = barchan("doctor", "--json", env={"ANTHROPIC_API_KEY": "sk-very-secret"})
+        rows = {row["name"]: row for row in json.loads(done.stdout)}
+        self.assertEqual(rows["ANTHROPIC_API_KEY"]["detail"], "set")
+        self.assertNotIn(b"sk-very-secret", done.stdout)
+        self.assertTrue(any(re.search("kernel", name, re.I) for name in rows), rows.keys())
+        self.assertEqual(done.returncode, 1 if any(r["state"] == "missing" for r in rows.values()) else 0)
+        self.assertIn(b"ANTHROPIC_API_KEY", barchan("doctor").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])

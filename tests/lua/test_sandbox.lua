@@ -1,0 +1,217 @@
+-- Sandboxes through the Lua API, for real.
+local lu = require "luaunit"
+local barchan = require "barchan"
+
+local T = {}
+
+local function sandbox(profile) return assert(barchan.sandbox(profile)) end
+
+function T:test_a_command_and_its_result()
+  local sbx <close> = sandbox()
+  local r = assert(sbx:exec { "sh", "-c", "echo out; echo err >&2; exit 3" })
+  lu.assertEquals({ r.reason, r.exit_code, r.out, r.err }, { "exited", 3, "out\n", "err\n" })
+  lu.assertEquals({ r.out_dropped, r.err_dropped, r.left_running }, { 0, 0, 0 })
+  lu.assertFalse(r:ok())
+  lu.assertTrue(r.duration > 0 and r.usage.cpu >= 0)
+  lu.assertEquals(tostring(r), "exit_code: 3\nout:\nout\nerr:\nerr")
+  lu.assertEquals(assert(sbx:exec "echo $((6 * 7)) | tr 4 5").out, "52\n")
+end
+
+function T:test_options_reach_the_command()
+  local sbx <close> = sandbox { env = { FROM_PROFILE = "p" } }
+  local r = assert(sbx:exec {
+    sh = "pwd; echo $MODE $FROM_PROFILE; cat", cwd = "/tmp", env = { MODE = "fast" }, stdin = "in\0put",
+  })
+  lu.assertEquals(r.out, "/tmp\nfast p\nin\0put")
+  r = assert(sbx:exec { "env" })
+  lu.assertNotStrContains(r.out, "MODE=")
+  lu.assertStrContains(r.out, "BARCHAN=1")
+  lu.assertStrContains(r.out, "HOME=/home/user")
+end
+
+function T:test_every_way_to_end()
+  local sbx <close> = sandbox()
+  local r = assert(sbx:exec { "sh", "-c", "kill -9 $$" })
+  lu.assertEquals({ r.reason, r.signal, r.exit_code }, { "signaled", 9, nil })
+  r = assert(sbx:exec { sh = "echo before; sleep 100", timeout = 0.2 })
+  lu.assertEquals({ r.reason, r.out }, { "timeout", "before\n" })
+  r = assert(sbx:exec { "no-such-program" })
+  lu.assertEquals({ r.reason, r.spawn_error }, { "spawn_failed", "No such file or directory" })
+  r = assert(sbx:exec { "true", cwd = "/no/such" })
+  lu.assertEquals({ r.reason, r.spawn_cwd }, { "spawn_failed", true })
+end
+
+function T:test_output_caps_keep_head_and_tail_and_count_the_rest()
+  local sbx <close> = sandbox()
+  local r = assert(sbx:exec { sh = "printf HEAD; head -c 1000000 /dev/zero; printf TAIL; exit 4", output_limit = 1000 })
+  lu.assertEquals(#r.out + r.out_dropped, 1000008)
+  lu.assertTrue(#r.out <= 1000)
+  lu.assertEquals({ r.out:sub(1, 4), r.out:sub(-4), r.exit_code }, { "HEAD", "TAIL", 4 })
+end
+
+function T:test_streaming()
+  local sbx <close> = sandbox()
+  local out, err = {}, {}
+  local stream = sbx:stream { "sh", "-c", "for i in 1 2 3; do echo $i; echo e$i >&2; done; exit 5" }
+  for name, chunk in stream do table.insert(name == "out" and out or err, chunk) end
+  lu.assertEquals({ table.concat(out), table.concat(err) }, { "1\n2\n3\n", "e1\ne2\ne3\n" })
+  lu.assertEquals(stream:result().exit_code, 5)
+end
+
+function T:test_leaving_a_stream_early_kills_the_command()
+  local sbx <close> = sandbox()
+  local function first_chunk()
+    for _, chunk in sbx:stream "while :; do echo x; done" do return chunk end
+  end
+  lu.assertStrContains(first_chunk(), "x")
+  local deadline = barchan.now() + 10
+  while sbx:status().running > 0 and barchan.now() < deadline do barchan.sleep(0.01) end
+  lu.assertEquals(sbx:status().running, 0)
+end
+
+function T:test_a_slow_reader_holds_the_writer_back_and_gets_every_byte()
+  local sbx <close> = sandbox()
+  local total = 0
+  for _, chunk in sbx:stream "head -c 5000000 /dev/zero" do
+    total = total + #chunk
+    if total < 300000 then barchan.sleep(0.01) end
+  end
+  lu.assertEquals(total, 5000000)
+end
+
+function T:test_streaming_input()
+  local sbx <close> = sandbox()
+  local stream = sbx:stream { "cat", stdin = true }
+  local data = ("0123456789abcdef"):rep(65536) -- more than any window
+  local writer = barchan.spawn(function()
+    assert(stream:write(data))
+    stream:close_input()
+  end)
+  local parts = {}
+  for _, chunk in stream do parts[#parts + 1] = chunk end
+  writer:wait()
+  lu.assertTrue(table.concat(parts) == data)
+  lu.assertEquals(stream:result().exit_code, 0)
+end
+
+function T:test_execs_run_side_by_side()
+  local sbx <close> = sandbox()
+  local start = barchan.now()
+  local fns = {}
+  for i = 1, 8 do fns[i] = function() return assert(sbx:exec("sleep 0.3; echo " .. i)).out end end
+  for i, outcome in ipairs(barchan.gather(fns)) do lu.assertEquals(outcome.value, i .. "\n") end
+  lu.assertTrue(barchan.now() - start < 2.4) -- not one after the other
+end
+
+function T:test_cancelling_a_task_kills_its_command_and_leaves_the_sandbox()
+  local sbx <close> = sandbox()
+  local t = barchan.spawn(function() return sbx:exec { "sleep", "1234" } end)
+  barchan.sleep(0.1)
+  t:cancel()
+  lu.assertFalse((t:wait()))
+  barchan.sleep(0.1)
+  local r = assert(sbx:exec "cat /proc/[0-9]*/cmdline | tr '\\0' ' ' | grep -c 'sleep 123[4]'; true")
+  lu.assertEquals(r.out, "0\n")
+end
+
+function T:test_lifecycle()
+  local sbx = sandbox { lease = 60 }
+  local status = sbx:status()
+  lu.assertEquals({ status.state, status.template, status.running }, { "ready", "host", 0 })
+  lu.assertStrMatches(status.id, "sbx%-%x+")
+  lu.assertTrue(status.lease_left > 50 and status.lease_left <= 60)
+  lu.assertTrue(next(status.layers) ~= nil)
+  lu.assertTrue(#barchan.sandboxes() >= 1)
+  sbx:terminate()
+  sbx:terminate()
+  local r, err = sbx:exec "true"
+  lu.assertNil(r)
+  lu.assertEquals(err.code, "closed")
+  lu.assertEquals({ sbx:status().state, sbx:status().end_reason }, { "ended", "terminated" })
+end
+
+function T:test_bad_calls_say_what_to_do()
+  local sbx <close> = sandbox()
+  lu.assertErrorMsgContains("did you mean 'timeout'", sbx.exec, sbx, { "ls", timout = 1 })
+  lu.assertErrorMsgContains("give either", sbx.exec, sbx, {})
+  lu.assertErrorMsgContains("give either", sbx.exec, sbx, { "ls", sh = "ls" })
+  lu.assertErrorMsgContains("NUL", sbx.exec, sbx, { "a\0b" })
+  lu.assertErrorMsgContains("a variable's name", sbx.exec, sbx, { "ls", env = { ["A=B"] = "1" } })
+  lu.assertErrorMsgContains("did you mean 'template'", barchan.sandbox, { tempalte = "host" })
+  lu.assertErrorMsgContains("'open' is not available", barchan.sandbox, { network = "open" })
+  local none, err = barchan.sandbox { template = "/no/such/root" }
+  lu.assertNil(none)
+  lu.assertStrContains(tostring(err), "/no/such/root")
+end
+
+function T:test_files()
+  local sbx <close> = sandbox()
+  local f = sbx.files
+  local bytes = "a\0b\xff\n"
+  assert(f:write("deep/er/x.bin", bytes))
+  lu.assertEquals(f:read "deep/er/x.bin", bytes)
+  lu.assertEquals(f:read "/workspace/deep/er/x.bin", bytes)
+  lu.assertEquals({ f:read("deep/er/x.bin", { offset = 1, limit = 2 }) }, { "\0b", 5 })
+  assert(f:write("deep/er/x.bin", "more", { append = true }))
+  lu.assertEquals(f:read "deep/er/x.bin", bytes .. "more")
+  local entries = assert(f:list("deep", { depth = 2 }))
+  lu.assertEquals({ entries[1].path, entries[1].type, entries[2].path, entries[2].size }, { "er", "directory", "er/x.bin", 9 })
+  lu.assertEquals(f:stat("deep/er/x.bin").type, "file")
+  assert(f:rename("deep/er/x.bin", "y"))
+  lu.assertEquals({ f:exists "y", f:exists "deep/er/x.bin", f:exists "y/z" }, { true, false, false })
+  assert(f:mkdir "d/e")
+  lu.assertEquals(select(2, f:remove "d").code, "not_empty")
+  assert(f:remove("d", { recursive = true }))
+  assert(f:write("run.sh", "#!/bin/sh\necho ran", { mode = 493 }))
+  lu.assertEquals(assert(sbx:exec { "./run.sh" }).out, "ran\n")
+end
+
+function T:test_file_errors_are_precise()
+  local sbx <close> = sandbox()
+  local function code(...) return select(2, ...).code end
+  local f = sbx.files
+  assert(sbx:exec "mkfifo fifo; mkdir dir; ln -s /nowhere dangling; ln -s loop loop")
+  lu.assertEquals(code(f:read "absent"), "not_found")
+  lu.assertEquals(code(f:read "dir"), "is_a_directory")
+  lu.assertEquals(code(f:read "fifo"), "not_a_regular_file")
+  lu.assertEquals(code(f:read "dangling"), "not_found")
+  lu.assertEquals(code(f:write("dir", "x")), "is_a_directory")
+  lu.assertEquals(code(f:list "absent"), "not_found")
+  lu.assertEquals(code(f:write("/usr/x", "x")), "permission")
+  lu.assertErrorMsgContains("a path expected", f.read, f, 7)
+end
+
+function T:test_upload_and_download()
+  local sbx <close> = sandbox()
+  local chunk, left = ("x"):rep(1000000), 5
+  assert(sbx.files:upload(function()
+    left = left - 1
+    return left >= 0 and chunk or nil
+  end, "big"))
+  local total = 0
+  lu.assertEquals(sbx.files:download("big", function(part) total = total + #part end), 5000000)
+  lu.assertEquals(total, 5000000)
+  lu.assertFalse(sbx.files:exists "big.barchan-part")
+end
+
+function T:test_the_built_in_tools()
+  local sbx <close> = sandbox()
+  local tools = barchan.toolset { "exec", "read_file", "write_file", "list_files", "run_python", sandbox = sbx }
+  local function call(name, arguments)
+    local message = tools:dispatch { id = "1", name = name, arguments = arguments }
+    return message.content, message.is_error
+  end
+  lu.assertEquals({ call("write_file", { path = "a/b.txt", content = "hello" }) }, { "5 bytes written to a/b.txt", false })
+  lu.assertEquals(call("read_file", { path = "a/b.txt" }), "a/b.txt: 5 bytes, of which 5 from byte 0:\nhello")
+  lu.assertStrContains(call("list_files", { depth = 2 }), "a/b.txt")
+  lu.assertEquals(call("exec", { command = "cat a/b.txt" }), "exit_code: 0\nout:\nhello\nerr: (empty)")
+  lu.assertEquals(call("run_python", { code = "print(sum(range(10)))" }), "exit_code: 0\nout:\n45\nerr: (empty)")
+  local text, is_error = call("read_file", { path = "nothing" })
+  lu.assertTrue(is_error)
+  lu.assertStrContains(text, "not_found")
+  text = call("run_python", { code = "def f():\n  raise ValueError('é')\nf()" })
+  lu.assertStrContains(text, "exit_code: 1")
+  lu.assertStrContains(text, "ValueError: é")
+end
+
+return { TestSandbox = T }

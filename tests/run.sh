@@ -1,0 +1,32 @@
+#!/bin/sh
+# Builds and runs the tests; closes with one line "N passed, N failed, N skipped".
+#   tests/run.sh [--long] [--sanitize address|thread] [--filter REGEX]
+set -eu
+top=$(cd "$(dirname "$0")/.." && pwd)
+. "$top/core/cmake/bootstrap.sh"
+
+build=$top/build/tests
+sanitize=
+filter=.
+while [ $# -gt 0 ]; do
+    case $1 in
+    --long) export BARCHAN_LONG=1 ;;
+    --sanitize) shift; sanitize=$1; build=$top/build/tests-$1 ;;
+    --filter) shift; filter=$1 ;;
+    *) die "unknown option '$1'; --long, --sanitize address|thread and --filter REGEX are known" ;;
+    esac
+    shift
+done
+
+bootstrap_packages $BUILD_PACKAGES $TEST_PACKAGES
+bootstrap_build "$top" "$build" -DBARCHAN_TESTS=ON -DBARCHAN_EXAMPLES=ON -DBARCHAN_SANITIZE="$sanitize"
+
+export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0"
+export TSAN_OPTIONS="suppressions=$top/tests/support/tsan.supp"
+results=$build/results.xml
+# One at a time: the tests count processes and descriptors of the whole machine.
+status=0
+(cd "$build" && ctest --output-on-failure --timeout 300 --no-tests=error -R "$filter" \
+    --output-junit "$results" --test-output-size-passed 1000000 --test-output-size-failed 1000000) || status=$?
+"${PYTHON:-/usr/bin/python3}" "$top/tests/support/summary.py" "$results" || status=1
+exit $status

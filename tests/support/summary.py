@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""Adds up what the test programs of one ctest run reported.
+
+Reads ctest's JUnit file and, in each program's output, the closing lines of libcheck, luaunit,
+unittest, or a plain "N passed, N failed, N skipped". Prints one such line; fails when a test failed or
+a program ended badly without saying which test did.
+"""
+import re
+import sys
+import xml.etree.ElementTree as ET
+
+
+def count(text):
+    """(passed, failed, skipped) of one program's output."""
+    passed = failed = skipped = 0
+    for m in re.finditer(r"^\d+%: Checks: (\d+), Failures: (\d+), Errors: (\d+)", text, re.M):
+        bad = int(m[2]) + int(m[3])
+        passed += int(m[1]) - bad
+        failed += bad
+    for m in re.finditer(r"^Ran (\d+) tests? in [^\n]*?(\d+) success(?:es)?, (\d+) failures?"
+                         r"(?:, (\d+) errors?)?(?:, (\d+) skipped)?", text, re.M):
+        passed += int(m[2])
+        failed += int(m[3]) + int(m[4] or 0)
+        skipped += int(m[5] or 0)
+    for m in re.finditer(r"^Ran (\d+) tests? in [\d.]+s\n\n(OK|FAILED)(?: \(([^)]*)\))?", text, re.M):
+        words = dict(re.findall(r"(\w+)=(\d+)", m[3] or ""))
+        bad = int(words.get("failures", 0)) + int(words.get("errors", 0))
+        left = int(words.get("skipped", 0))
+        passed += int(m[1]) - bad - left
+        failed += bad
+        skipped += left
+    for m in re.finditer(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?$", text, re.M):
+        passed += int(m[1])
+        failed += int(m[2])
+        skipped += int(m[3] or 0)
+    # A libcheck test that cannot run here counts itself and says why.
+    marks = len(re.findall(r"^SKIP\b", text, re.M))
+    return passed - marks, failed, skipped + marks
+
+
+def main(path):
+    total = [0, 0, 0]
+    for case in ET.parse(path).getroot().iter("testcase"):
+        text = "".join(case.itertext())
+        numbers = count(text)
+        status = case.get("status")
+        if status not in ("run", "notrun") and numbers[1] == 0:
+            numbers = (numbers[0], 1, numbers[2])
+        elif status == "notrun":
+            numbers = (0, 0, 1)
+        elif sum(numbers) == 0:
+            numbers = (1, 0, 0)
+        for line in re.findall(r"^SKIP\b.*", text, re.M):
+            print(f"{case.get('name')}: {line}")
+        for i, n in enumerate(numbers):
+            total[i] += n
+    print(f"{total[0]} passed, {total[1]} failed, {total[2]} skipped")
+    return 1 if total[1] > 0 or total[0] == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
