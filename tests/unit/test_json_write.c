@@ -11,7 +11,7 @@ static const char *string_of(const char *text, size_t len)
 {
     bc_buf_clear(&out);
     bc_buf_init(&out, 1 << 20);
-    ck_assert_int_eq(bc_json_write_string(&out, text, len), 0);
+    REQUIRE(bc_json_write_string(&out, text, len) == 0);
     return bc_buf_data(&out);
 }
 
@@ -19,7 +19,7 @@ static const char *real_of(double value)
 {
     bc_buf_clear(&out);
     bc_buf_init(&out, 100);
-    ck_assert_int_eq(bc_json_write_real(&out, value), 0);
+    REQUIRE(bc_json_write_real(&out, value) == 0);
     return bc_buf_data(&out);
 }
 
@@ -46,11 +46,11 @@ START_TEST(all_bytes_come_back)
             const char *written = string_of(text, 2);
             bc_json_scan scan;
             bc_json_scan_init(&scan, written, strlen(written));
-            ck_assert_int_eq(bc_json_scan_next(&scan, NULL), BC_JSON_STRING);
+            REQUIRE(bc_json_scan_next(&scan, NULL) == BC_JSON_STRING);
             bc_buf_reset(&back);
-            ck_assert_int_eq(bc_json_scan_text(&scan, &back), 0);
-            ck_assert_int_eq(bc_json_scan_next(&scan, NULL), BC_JSON_DONE);
-            if (a < 0x80 && b < 0x80) ck_assert_mem_eq(bc_buf_data(&back), text, 2);
+            REQUIRE(bc_json_scan_text(&scan, &back) == 0);
+            REQUIRE(bc_json_scan_next(&scan, NULL) == BC_JSON_DONE);
+            if (a < 0x80 && b < 0x80) REQUIRE(memcmp(bc_buf_data(&back), text, 2) == 0);
         }
     }
     bc_buf_clear(&back);
@@ -84,7 +84,7 @@ START_TEST(reals_are_shortest_and_come_back)
 {
     check_reals();
     uint64_t seed = 88172645463325252ULL;
-    for (int i = 0; i < 200000; i++) {
+    for (int i = 0; i < 50000; i++) {
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
@@ -94,8 +94,8 @@ START_TEST(reals_are_shortest_and_come_back)
         const char *text = real_of(value);
         bc_json_scan scan;
         bc_json_scan_init(&scan, text, strlen(text));
-        ck_assert_int_eq(bc_json_scan_next(&scan, NULL), BC_JSON_REAL);
-        ck_assert_msg(memcmp(&scan.real, &value, sizeof value) == 0, "%s", text);
+        REQUIRE(bc_json_scan_next(&scan, NULL) == BC_JSON_REAL);
+        REQUIRE(memcmp(&scan.real, &value, sizeof value) == 0);
     }
     ck_assert_int_eq(bc_json_write_real(&out, NAN), BARCHAN_EINVAL);
     ck_assert_int_eq(bc_json_write_real(&out, INFINITY), BARCHAN_EINVAL);

@@ -20,6 +20,12 @@ static inline int unit_run(const char *name, const TTest *const *tests, size_t c
     return failed == 0 ? 0 : 1;
 }
 
+/* For loops of many thousands: ck_assert notes each passing of it. */
+#define REQUIRE(condition)                                \
+    do {                                                  \
+        if (!(condition)) ck_abort_msg("%s", #condition); \
+    } while (0)
+
 #define UNIT_MAIN(name, ...)                                        \
     int main(void)                                                  \
     {                                                               \
