@@ -40,7 +40,7 @@ class Front(unittest.TestCase):
                 (["exec", "--timeout", "soon", "--", "ls"], b"--timeout takes a number, got 'soon'"),
                 (["exec", "--timeout", "-1", "--", "ls"], b"greater than 0"),
                 (["exec", "--env", "novalue", "--", "ls"], b"--env takes NAME=value"),
-                (["ask", "hello"], b"--model is missing"),
+                (["ask", "hello"], b"no model to ask: set ANTHROPIC_API_KEY"),
                 (["tools", "lsit"], b"list or call expected"),
                 ([], b"usage: barchan COMMAND")):
             done = barchan(*words)
@@ -171,6 +171,16 @@ class Ask(unittest.TestCase):
         done = barchan("ask", "--model", "anthropic:m", "--base-url", "http://127.0.0.1:9", "hello")
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"127.0.0.1", done.stderr)
+
+    def test_the_model_that_is_asked_by_default(self):
+        local = "http://127.0.0.1:9"  # nobody listens: the error names who was asked
+        done = barchan("ask", "hello", env={"ANTHROPIC_BASE_URL": local})
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"127.0.0.1", done.stderr)
+        events = barchan("ask", "--json", "hello", env={"OPENAI_BASE_URL": local}).stdout.splitlines()
+        self.assertEqual(json.loads(events[0])["model"], "model openai:gpt-5")
+        events = barchan("ask", "--json", "hello", env={"OPENAI_BASE_URL": local, "BARCHAN_MODEL": "openai:mine"})
+        self.assertEqual(json.loads(events.stdout.splitlines()[0])["model"], "model openai:mine")
 
     def test_the_prompt_from_standard_input(self):
         done = barchan("ask", "--json", "--replay", self.replay, "-", stdin=b"from stdin")
