@@ -27,6 +27,11 @@ struct bl_state {
     /* Whether scripts may load code from this path; NULL: from anywhere. */
     int (*path_allowed)(const bl_state *state, const char *path);
 
+    /* The watchdog's (watchdog.c); all 0 without limits. */
+    int64_t slice_us, total_us;
+    int64_t deadline_us, slice_began_us; /* deadline 0: no Lua runs */
+    int stopping, over_total;
+
     /* The scheduler's (scheduler.c). */
     bl_task *current; /* the task that runs now */
     bl_task *ready_first, *ready_last;
