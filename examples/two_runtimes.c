@@ -1,4 +1,5 @@
-/* Two threads, two runtimes, nothing shared: each creates sandboxes and runs commands on its own. */
+/* Two threads, two runtimes, nothing shared: each creates sandboxes and runs commands on its own.
+ */
 #include <pthread.h>
 #include <stdio.h>
 #include <barchan/barchan.h>
@@ -47,8 +48,10 @@ int main(void)
     pthread_t threads[THREADS];
     struct work work[THREADS] = {{.id = 1}, {.id = 2}};
     int code = 0;
-    for (int i = 0; i < THREADS; i++) pthread_create(&threads[i], NULL, thread_main, &work[i]);
-    for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        pthread_create(&threads[i], NULL, thread_main, &work[i]);
+    for (int i = 0; i < THREADS; i++)
+        pthread_join(threads[i], NULL);
     for (int i = 0; i < THREADS; i++) {
         printf("thread %d: %d of %d commands\n", work[i].id, work[i].done, ROUNDS);
         if (work[i].done == ROUNDS) continue;

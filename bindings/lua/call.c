@@ -6,7 +6,8 @@
 void bl_add_traceback(lua_State *L, lua_State *co)
 {
     if (lua_type(L, -1) == LUA_TSTRING) {
-        if (strcmp(lua_tostring(L, -1), "not enough memory") == 0) return; /* Lua's own; see errors.c */
+        if (strcmp(lua_tostring(L, -1), "not enough memory") == 0)
+            return; /* Lua's own; see errors.c */
         luaL_traceback(L, co, lua_tostring(L, -1), co == L ? 1 : 0);
         lua_remove(L, -2);
         return;

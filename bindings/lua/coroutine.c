@@ -57,8 +57,8 @@ static int step(lua_State *L, lua_State *co, int nargs, int wrapped)
         int nresults = 0;
         int status = lua_resume(co, L, nargs, &nresults);
         if (status != LUA_OK && status != LUA_YIELD) return fail(L, co, status, wrapped);
-        int is_wait = status == LUA_YIELD && nresults > 0 &&
-                      lua_touserdata(co, -nresults) == bl_sentinel();
+        int is_wait =
+            status == LUA_YIELD && nresults > 0 && lua_touserdata(co, -nresults) == bl_sentinel();
         if (!is_wait) return finish(L, co, nresults, wrapped);
         lua_pop(co, nresults);
         if (lua_isyieldable(L)) {

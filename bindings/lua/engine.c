@@ -104,7 +104,8 @@ static int l_setup(lua_State *L)
 static int copy_strings(char ***out, const char *const *list, barchan_error *err)
 {
     size_t n = 0;
-    while (list != NULL && list[n] != NULL) n++;
+    while (list != NULL && list[n] != NULL)
+        n++;
     char **copy = calloc(n + 1, sizeof *copy);
     if (copy == NULL) return bc_error_nomem(err);
     *out = copy;

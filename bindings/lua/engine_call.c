@@ -34,8 +34,10 @@ static void link_call(engine_call *call)
 
 static void unlink_call(engine_call *call)
 {
-    if (call->prev != NULL) call->prev->next = call->next;
-    else call->engine->calls = call->next;
+    if (call->prev != NULL)
+        call->prev->next = call->next;
+    else
+        call->engine->calls = call->next;
     if (call->next != NULL) call->next->prev = call->prev;
 }
 
@@ -75,8 +77,8 @@ static int l_collect(lua_State *L)
     }
     if (call->is_load) {
         luaL_unref(L, LUA_REGISTRYINDEX, call->engine->functions_ref);
-        call->engine->functions_ref = lua_istable(L, -1) ? luaL_ref(L, LUA_REGISTRYINDEX)
-                                                         : LUA_NOREF;
+        call->engine->functions_ref =
+            lua_istable(L, -1) ? luaL_ref(L, LUA_REGISTRYINDEX) : LUA_NOREF;
         return 0;
     }
     /* nil, err is how scripts say that the world failed. */
@@ -218,11 +220,7 @@ static engine_call *new_call(barchan_engine *engine, const char *function, barch
 static int wait_for(engine_call *call, char **result, barchan_error *err)
 {
     int rc = bc_runtime_wait(call->engine->rt, &call->ended, err);
-    if (rc < 0) { /* inside a callback: give the call up */
-        if (call->task != NULL) bl_task_cancel(call->task);
-        call->done = NULL;
-        return rc;
-    }
+    if (rc < 0) return rc; /* the callers have asked bc_runtime_may_wait: it cannot happen */
     if (call->failed) {
         if (err != NULL) *err = call->err;
         rc = call->err.code;
@@ -236,8 +234,7 @@ static int wait_for(engine_call *call, char **result, barchan_error *err)
 }
 
 int barchan_engine_start(barchan_engine *engine, const char *function, const char *args,
-                         barchan_cancel *cancel, barchan_call_fn done, void *ud,
-                         barchan_error *err)
+                         barchan_cancel *cancel, barchan_call_fn done, void *ud, barchan_error *err)
 {
     int rc = bl_engine_check(engine, err);
     if (rc < 0) return rc;
@@ -254,6 +251,7 @@ int barchan_engine_call(barchan_engine *engine, const char *function, const char
                         barchan_cancel *cancel, char **result, barchan_error *err)
 {
     int rc = bl_engine_check(engine, err);
+    if (rc == 0) rc = bc_runtime_may_wait(engine->rt, err);
     if (rc < 0) return rc;
     if (result != NULL) *result = NULL;
     engine_call *call = new_call(engine, function, err);
@@ -268,6 +266,8 @@ int barchan_engine_call(barchan_engine *engine, const char *function, const char
 static int load(barchan_engine *engine, const char *name, const char *text, size_t len,
                 barchan_error *err)
 {
+    int busy = bc_runtime_may_wait(engine->rt, err);
+    if (busy < 0) return busy;
     engine_call *call = new_call(engine, name, err);
     if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
     call->is_load = 1;
@@ -311,9 +311,9 @@ static int l_look_up(lua_State *L)
         lookup->found = strdup(filename);
         return 0;
     }
-    return bl_throw(L, BARCHAN_ENOTFOUND,
-                    lua_pushfstring(L, "the script '%s' is in none of the script directories",
-                                    lookup->name));
+    return bl_throw(
+        L, BARCHAN_ENOTFOUND,
+        lua_pushfstring(L, "the script '%s' is in none of the script directories", lookup->name));
 }
 
 int barchan_engine_load_file(barchan_engine *engine, const char *name, barchan_error *err)

@@ -29,8 +29,7 @@ void bl_host_clear(bl_host *host)
 
 static int check_name(const char *name, barchan_error *err)
 {
-    static const char legal[] =
-        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     size_t len = name != NULL ? strlen(name) : 0;
     if (len == 0 || len > MAX_TOOL_NAME || strspn(name, legal) != len) {
         return bc_error_set(err, BARCHAN_EINVAL,
@@ -57,7 +56,8 @@ static int check_parameters(const char *json, barchan_error *err)
 static void add_or_replace(bl_host *host, bl_host_tool *tool)
 {
     bl_host_tool **at = &host->tools;
-    while (*at != NULL && strcmp((*at)->name, tool->name) != 0) at = &(*at)->next;
+    while (*at != NULL && strcmp((*at)->name, tool->name) != 0)
+        at = &(*at)->next;
     if (*at != NULL) {
         tool->next = (*at)->next;
         free_tool(*at);
@@ -104,7 +104,8 @@ int barchan_engine_answer(barchan_engine *engine, uint64_t call_id, const char *
                             MAX_ANSWER_BYTES >> 20);
     }
     bl_host_call **at = &engine->host.calls;
-    while (*at != NULL && (*at)->id != call_id) at = &(*at)->next;
+    while (*at != NULL && (*at)->id != call_id)
+        at = &(*at)->next;
     bl_host_call *call = *at;
     if (call == NULL || call_id == 0) {
         return bc_error_set(err, BARCHAN_ENOTFOUND,

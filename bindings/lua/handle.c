@@ -41,8 +41,7 @@ static int get_raw(lua_State *L, int index, const char *key)
 
 static int wrong(lua_State *L, const char *key, const char *expected)
 {
-    return luaL_error(L, "option '%s': %s expected, got %s", key, expected,
-                      luaL_typename(L, -1));
+    return luaL_error(L, "option '%s': %s expected, got %s", key, expected, luaL_typename(L, -1));
 }
 
 const char *bl_opt_string(lua_State *L, int index, const char *key, size_t *len)
@@ -128,7 +127,8 @@ const char *const *bl_opt_strings(lua_State *L, int index, const char *key, int 
             luaL_error(L, "option '%s': item %d is not a string", key, (int)i + 1);
         }
         list[i] = lua_tolstring(L, -1, &len);
-        if (strlen(list[i]) != len) luaL_error(L, "option '%s': item %d has a NUL byte", key, (int)i + 1);
+        if (strlen(list[i]) != len)
+            luaL_error(L, "option '%s': item %d has a NUL byte", key, (int)i + 1);
         lua_pop(L, 1);
     }
     list[n] = NULL;

@@ -26,7 +26,8 @@ int64_t bl_opt_integer(lua_State *L, int index, const char *key, int64_t fallbac
 int64_t bl_opt_ms(lua_State *L, int index, const char *key, int64_t fallback);
 int bl_opt_flag(lua_State *L, int index, const char *key);
 /* A list of strings as a NULL-terminated array, in a userdata that is left on the stack; NULL (and
- * nil on the stack) when absent. With `pairs`, a table NAME = value becomes "NAME=value" strings. */
+ * nil on the stack) when absent. With `pairs`, a table NAME = value becomes "NAME=value" strings.
+ */
 const char *const *bl_opt_strings(lua_State *L, int index, const char *key, int pairs);
 
 #endif

@@ -1,5 +1,5 @@
-/* What an engine gives its scripts: output, events, arguments, the host's tools. Kept by the engine,
- * used by lib_host.c. */
+/* What an engine gives its scripts: output, events, arguments, the host's tools. Kept by the
+ * engine, used by lib_host.c. */
 #ifndef BL_HOST_H
 #define BL_HOST_H
 

@@ -17,7 +17,7 @@ typedef struct chunk {
 } chunk;
 
 struct bl_exec {
-    bl_op op; /* first: what read and wait wait for */
+    bl_op op;    /* first: what read and wait wait for */
     bl_op drain; /* what write waits for */
     bl_link *link;
     barchan_exec *core; /* NULL when ended */
@@ -49,8 +49,10 @@ static void on_output(barchan_exec *exec, barchan_stream stream, const char *dat
     item->stream = stream;
     item->len = len;
     memcpy(item->data, data, len);
-    if (self->last != NULL) self->last->next = item;
-    else self->first = item;
+    if (self->last != NULL)
+        self->last->next = item;
+    else
+        self->first = item;
     self->last = item;
     self->queued += len;
     if (self->queued >= QUEUE_BYTES && !self->paused) {
@@ -244,8 +246,7 @@ static int finish_wait(lua_State *L, bl_op *op)
     drop_chunks(self);
     op->ready = 0;
     unpause(self);
-    lua_rawgeti(L, LUA_REGISTRYINDEX, op->self_ref);
-    return bl_wait(L, lua_gettop(L), op, finish_wait);
+    return bl_wait(L, op, finish_wait);
 }
 
 /* exec:wait() -> result */
@@ -254,7 +255,7 @@ static int l_exec_wait(lua_State *L)
     struct bl_exec *self = check_exec(L, 1);
     lua_settop(L, 1);
     self->op.ready = self->ended;
-    return bl_wait(L, 1, &self->op, finish_wait);
+    return bl_wait(L, &self->op, finish_wait);
 }
 
 static int finish_read(lua_State *L, bl_op *op)
@@ -282,7 +283,7 @@ static int l_exec_read(lua_State *L)
     struct bl_exec *self = check_exec(L, 1);
     lua_settop(L, 1);
     self->op.ready = self->first != NULL || self->ended;
-    return bl_wait(L, 1, &self->op, finish_read);
+    return bl_wait(L, &self->op, finish_read);
 }
 
 /* ---- input ---- */
@@ -320,7 +321,7 @@ static int l_exec_wait_drain(lua_State *L)
     struct bl_exec *self = check_exec(L, 1);
     lua_settop(L, 1);
     if (self->core == NULL) return 0;
-    return bl_wait(L, 1, &self->drain, finish_drain);
+    return bl_wait(L, &self->drain, finish_drain);
 }
 
 static int l_exec_close_input(lua_State *L)

@@ -123,7 +123,7 @@ static int l_file_gc(lua_State *L)
 
 static void read_request(lua_State *L, int index, barchan_file_request *request)
 {
-    static const char *const names[] = {"read", "write", "append", "list",  "stat",
+    static const char *const names[] = {"read",  "write",  "append", "list", "stat",
                                         "mkdir", "remove", "rename", NULL};
     lua_getfield(L, index, "op");
     request->op = (barchan_file_op)(luaL_checkoption(L, -1, NULL, names) + 1);
@@ -161,7 +161,7 @@ int bl_sandbox_file(lua_State *L)
         bl_op_unref(&self->op);
         return bl_fail(L, &err);
     }
-    return bl_wait(L, 3, &self->op, finish_call);
+    return bl_wait(L, &self->op, finish_call);
 }
 
 void bl_open_files(lua_State *L)

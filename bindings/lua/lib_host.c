@@ -46,8 +46,10 @@ int bl_host_print(lua_State *L)
     luaL_pushresult(&b);
     size_t len;
     const char *text = lua_tolstring(L, -1, &len);
-    if (host != NULL && host->on_print != NULL) host->on_print(text, len, host->ud);
-    else bc_log(state->rt, BARCHAN_LOG_INFO, "%s", text);
+    if (host != NULL && host->on_print != NULL)
+        host->on_print(text, len, host->ud);
+    else
+        bc_log(state->rt, BARCHAN_LOG_INFO, "%s", text);
     return 0;
 }
 
@@ -66,8 +68,10 @@ static void on_input(const char *data, long len, int os_error, void *ud)
     struct input *self = ud;
     if (len > 0) {
         self->data = malloc((size_t)len);
-        if (self->data == NULL) len = -1, os_error = 12 /* ENOMEM */;
-        else memcpy(self->data, data, (size_t)len);
+        if (self->data == NULL)
+            len = -1, os_error = 12 /* ENOMEM */;
+        else
+            memcpy(self->data, data, (size_t)len);
     }
     self->len = len;
     self->os_error = os_error;
@@ -92,8 +96,10 @@ static int finish_input(lua_State *L, bl_op *op)
 {
     struct input *self = (struct input *)op;
     barchan_error err;
-    if (self->len > 0) lua_pushlstring(L, self->data, (size_t)self->len);
-    else lua_pushnil(L);
+    if (self->len > 0)
+        lua_pushlstring(L, self->data, (size_t)self->len);
+    else
+        lua_pushnil(L);
     int failed = self->len < 0, os_error = self->os_error;
     end_input(self);
     if (!failed) return 1;
@@ -126,7 +132,7 @@ static int l_read_stdin(lua_State *L)
         end_input(self);
         return bl_fail(L, &err);
     }
-    return bl_wait(L, 1, &self->op, finish_input);
+    return bl_wait(L, &self->op, finish_input);
 }
 
 /* is_terminal(fd) */
@@ -227,7 +233,7 @@ static int l_host_call_tool(lua_State *L)
         lua_pushboolean(L, 1);
         return 2;
     }
-    return bl_wait(L, 4, &call->op, finish_call);
+    return bl_wait(L, &call->op, finish_call);
 }
 
 void bl_open_host(lua_State *L)

@@ -80,8 +80,10 @@ static void on_delta(barchan_delta_kind kind, const char *data, size_t len, void
     if (item == NULL) return; /* the reply still has the text */
     *item = (delta){.kind = kind, .len = len};
     memcpy(item->data, data, len);
-    if (self->last != NULL) self->last->next = item;
-    else self->first = item;
+    if (self->last != NULL)
+        self->last->next = item;
+    else
+        self->first = item;
     self->last = item;
     bl_op_ready(&self->op);
 }
@@ -136,9 +138,8 @@ static int l_model_start(lua_State *L)
     lua_setiuservalue(L, 4, 1); /* the completion keeps the model's handle */
     bl_op_init(L, 4, &self->op, cancel_completion);
     self->link = bl_link_new(L, self);
-    barchan_complete_options options = {.struct_size = sizeof options,
-                                        .on_delta = want_deltas ? on_delta : NULL,
-                                        .ud = self->link};
+    barchan_complete_options options = {
+        .struct_size = sizeof options, .on_delta = want_deltas ? on_delta : NULL, .ud = self->link};
     barchan_error err;
     if (barchan_model_complete_start(&self->core, model, request, len, &options, on_complete,
                                      self->link, &err) < 0) {
@@ -190,7 +191,7 @@ static int l_completion_next(lua_State *L)
     struct completion *self = check_completion(L, 1);
     lua_settop(L, 1);
     self->op.ready = self->first != NULL || self->ended;
-    return bl_wait(L, 1, &self->op, finish_next);
+    return bl_wait(L, &self->op, finish_next);
 }
 
 /* completion:result() -> reply | nil, err; after next has given nil */

@@ -90,7 +90,7 @@ static int l_sandbox_create(lua_State *L)
         bl_op_unref(&self->op);
         return bl_fail(L, &err);
     }
-    return bl_wait(L, index, &self->op, finish_create);
+    return bl_wait(L, &self->op, finish_create);
 }
 
 static int l_sandbox_close(lua_State *L)
@@ -173,33 +173,93 @@ static int l_sandbox_tostring(lua_State *L)
     return 1;
 }
 
+/* ---- doctor ---- */
+
+#define DOCTOR_META "barchan.core.doctor"
+
+struct doctor {
+    bl_op op; /* first */
+    bl_link *link;
+    char *json;
+    barchan_error err;
+};
+
+static void on_report(const char *json, const barchan_error *err, void *ud)
+{
+    bl_link *link = ud;
+    struct doctor *self = link->owner;
+    free(link);
+    if (self == NULL) return;
+    self->link = NULL;
+    if (json != NULL) self->json = strdup(json);
+    if (err != NULL)
+        self->err = *err;
+    else if (self->json == NULL)
+        bc_error_nomem(&self->err);
+    bl_op_ready(&self->op);
+}
+
+static void forget_report(struct doctor *self)
+{
+    if (self->link != NULL) self->link->owner = NULL;
+    self->link = NULL;
+    free(self->json);
+    self->json = NULL;
+}
+
+static void cancel_doctor(bl_op *op)
+{
+    forget_report((struct doctor *)op);
+    bl_op_unref(op);
+}
+
+static int finish_doctor(lua_State *L, bl_op *op)
+{
+    struct doctor *self = (struct doctor *)op;
+    bl_op_unref(op);
+    if (self->json == NULL) return bl_fail(L, &self->err);
+    if (bl_push_json(L, self->json, strlen(self->json), &self->err) < 0) {
+        return bl_fail(L, &self->err);
+    }
+    return 1;
+}
+
+static int l_doctor_gc(lua_State *L)
+{
+    forget_report(luaL_checkudata(L, 1, DOCTOR_META));
+    return 0;
+}
+
 /* doctor() -> list of { name, state, detail, remedy } | nil, err */
 static int l_doctor(lua_State *L)
 {
-    char *json = NULL;
+    lua_settop(L, 0);
+    struct doctor *self = lua_newuserdatauv(L, sizeof *self, 0);
+    memset(self, 0, sizeof *self);
+    luaL_setmetatable(L, DOCTOR_META);
+    bl_op_init(L, 1, &self->op, cancel_doctor);
+    self->link = bl_link_new(L, self);
     barchan_error err;
-    if (barchan_doctor(bl_state_of(L)->rt, &json, &err) < 0) return bl_fail(L, &err);
-    lua_pushstring(L, json);
-    barchan_free(json);
-    size_t len;
-    const char *text = lua_tolstring(L, -1, &len);
-    if (bl_push_json(L, text, len, &err) < 0) return bl_fail(L, &err);
-    return 1;
+    if (barchan_doctor_start(self->op.state->rt, on_report, self->link, &err) < 0) {
+        free(self->link);
+        self->link = NULL;
+        bl_op_unref(&self->op);
+        return bl_fail(L, &err);
+    }
+    return bl_wait(L, &self->op, finish_doctor);
 }
 
 void bl_open_sandbox(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"create", l_sandbox_create},
-                                         {"list", l_sandbox_list},
-                                         {"doctor", l_doctor},
-                                         {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"exec", bl_sandbox_exec},
-                                       {"file", bl_sandbox_file},
-                                       {"status", l_sandbox_status},
-                                       {"terminate", l_sandbox_terminate},
-                                       {"close", l_sandbox_close},
-                                       {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"create", l_sandbox_create}, {"list", l_sandbox_list}, {"doctor", l_doctor}, {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"exec", bl_sandbox_exec},    {"file", bl_sandbox_file},
+        {"status", l_sandbox_status}, {"terminate", l_sandbox_terminate},
+        {"close", l_sandbox_close},   {NULL, NULL}};
+    static const luaL_Reg none[] = {{NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
+    bl_new_class(L, DOCTOR_META, none, l_doctor_gc, NULL);
     bl_open_exec(L);
     luaL_newlib(L, functions);
     lua_setfield(L, -2, "sandbox");

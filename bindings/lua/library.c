@@ -79,9 +79,7 @@ static int l_collectgarbage(lua_State *L)
 {
     static const char *const names[] = {"collect", "count", "step", NULL};
     switch (luaL_checkoption(L, 1, "collect", names)) {
-    case 1:
-        lua_pushnumber(L, lua_gc(L, LUA_GCCOUNT) + lua_gc(L, LUA_GCCOUNTB) / 1024.0);
-        return 1;
+    case 1: lua_pushnumber(L, lua_gc(L, LUA_GCCOUNT) + lua_gc(L, LUA_GCCOUNTB) / 1024.0); return 1;
     case 2: lua_pushboolean(L, lua_gc(L, LUA_GCSTEP, 0)); return 1;
     default: lua_pushinteger(L, lua_gc(L, LUA_GCCOLLECT)); return 1;
     }
@@ -179,8 +177,10 @@ static void open_full(lua_State *L, int memory_capped)
     int package = lua_gettop(L);
     lua_getfield(L, package, "preload");
     /* lua-cjson allocates past the cap, and exits when that fails: the shim where there is one. */
-    if (memory_capped) lua_getfield(L, -1, "barchan.cjson");
-    else lua_pushcfunction(L, luaopen_cjson);
+    if (memory_capped)
+        lua_getfield(L, -1, "barchan.cjson");
+    else
+        lua_pushcfunction(L, luaopen_cjson);
     lua_setfield(L, -2, "cjson");
     drop(L, package, (const char *const[]){"loadlib", NULL});
     lua_pop(L, 5);
@@ -227,6 +227,8 @@ static void open_safe(lua_State *L)
 void bl_open_library(lua_State *L, barchan_library library, const char *const *script_dirs)
 {
     open_common(L, script_dirs);
-    if (library == BARCHAN_LIBRARY_FULL) open_full(L, bl_state_of(L)->memory_left != NULL);
-    else open_safe(L);
+    if (library == BARCHAN_LIBRARY_FULL)
+        open_full(L, bl_state_of(L)->memory_left != NULL);
+    else
+        open_safe(L);
 }

@@ -135,8 +135,10 @@ static int l_scripts_load(lua_State *L)
 static int l_scripts_text(lua_State *L)
 {
     const bl_script *script = find_script(luaL_checkstring(L, 1));
-    if (script == NULL) lua_pushnil(L);
-    else lua_pushlstring(L, script->data, (size_t)(script->end - script->data));
+    if (script == NULL)
+        lua_pushnil(L);
+    else
+        lua_pushlstring(L, script->data, (size_t)(script->end - script->data));
     return 1;
 }
 

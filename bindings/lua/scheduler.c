@@ -50,7 +50,7 @@ static int throw_cancelled(lua_State *L, bl_op *op)
 
 static int wait_continued(lua_State *L, int status, lua_KContext context)
 {
-    bl_op *op = lua_touserdata(L, (int)context);
+    bl_op *op = (bl_op *)context;
     bl_task *task = op->state->current;
     (void)status;
     op->waiter = NULL;
@@ -100,12 +100,12 @@ static int plain_wait(lua_State *L)
     return pump_until_ready(L, lua_touserdata(L, 1));
 }
 
-static int wait_outside(lua_State *L, int index, bl_op *op)
+static int wait_outside(lua_State *L, bl_op *op)
 {
     int top = lua_gettop(L);
     bl_state *state = op->state;
     lua_pushcfunction(L, plain_wait);
-    lua_pushvalue(L, index);
+    lua_pushlightuserdata(L, op);
     state->plain_waits++;
     int status = lua_pcall(L, 1, LUA_MULTRET, 0);
     state->plain_waits--;
@@ -114,7 +114,7 @@ static int wait_outside(lua_State *L, int index, bl_op *op)
     return lua_gettop(L) - top;
 }
 
-static int wait_in_task(lua_State *L, int index, bl_op *op)
+static int wait_in_task(lua_State *L, bl_op *op)
 {
     bl_task *task = op->state->current;
     if (task->cancelled) return throw_cancelled(L, op);
@@ -127,7 +127,7 @@ static int wait_in_task(lua_State *L, int index, bl_op *op)
     op->waiter = task;
     task->waiting = op;
     lua_pushlightuserdata(L, bl_sentinel());
-    return lua_yieldk(L, 1, index, wait_continued);
+    return lua_yieldk(L, 1, (lua_KContext)op, wait_continued);
 }
 
 static void start_wait(lua_State *L, bl_op *op, bl_op_finish_fn finish)
@@ -136,18 +136,18 @@ static void start_wait(lua_State *L, bl_op *op, bl_op_finish_fn finish)
     op->finish = finish;
 }
 
-int bl_wait(lua_State *L, int index, bl_op *op, bl_op_finish_fn finish)
+int bl_wait(lua_State *L, bl_op *op, bl_op_finish_fn finish)
 {
     start_wait(L, op, finish);
-    if (op->state->current != NULL) return wait_in_task(L, index, op);
+    if (op->state->current != NULL) return wait_in_task(L, op);
     if (op->ready) return finish(L, op);
-    return wait_outside(L, index, op);
+    return wait_outside(L, op);
 }
 
-int bl_wait_tasks(lua_State *L, int index, bl_op *op, bl_op_finish_fn finish)
+int bl_wait_tasks(lua_State *L, bl_op *op, bl_op_finish_fn finish)
 {
     start_wait(L, op, finish);
-    if (op->state->current != NULL) return wait_in_task(L, index, op);
+    if (op->state->current != NULL) return wait_in_task(L, op);
     return pump_until_ready(L, op);
 }
 
@@ -176,8 +176,10 @@ void bl_task_make_ready(bl_task *task)
     if (task->is_ready || task->ended) return;
     task->is_ready = 1;
     task->ready_next = NULL;
-    if (state->ready_last != NULL) state->ready_last->ready_next = task;
-    else state->ready_first = task;
+    if (state->ready_last != NULL)
+        state->ready_last->ready_next = task;
+    else
+        state->ready_first = task;
     state->ready_last = task;
     bl_schedule_run(state);
 }

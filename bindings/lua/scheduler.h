@@ -35,11 +35,12 @@ void bl_op_init(lua_State *L, int index, bl_op *op, void (*cancel)(bl_op *op));
 void bl_op_unref(bl_op *op);
 /* From C callbacks: the waiter may go on. No Lua call, never throws. */
 void bl_op_ready(bl_op *op);
-/* Waits until the operation at absolute `index` is ready, then returns what finish pushes. Use as
- * `return bl_wait(L, index, op, finish)`: it may yield. */
-int bl_wait(lua_State *L, int index, bl_op *op, bl_op_finish_fn finish);
+/* Waits until the operation is ready, then returns what finish pushes. Use as
+ * `return bl_wait(L, op, finish)`: it may yield. The userdata that holds the operation must be on
+ * the caller's stack, or kept alive by bl_op_init. */
+int bl_wait(lua_State *L, bl_op *op, bl_op_finish_fn finish);
 /* The same outside tasks, but running tasks meanwhile: for waits on tasks. */
-int bl_wait_tasks(lua_State *L, int index, bl_op *op, bl_op_finish_fn finish);
+int bl_wait_tasks(lua_State *L, bl_op *op, bl_op_finish_fn finish);
 
 /* The value that a passed-on wait yields. */
 void *bl_sentinel(void);

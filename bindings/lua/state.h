@@ -21,25 +21,26 @@ struct bl_state {
     lua_State *L; /* the main thread */
     barchan_runtime *rt;
     int owns_runtime;
-    struct barchan_engine *engine; /* NULL under stock Lua, like host */
-    bl_host *host;                 /* what the engine's owner offers (host.h) */
+    struct barchan_engine *engine;                /* NULL under stock Lua, like host */
+    bl_host *host;                                /* what the engine's owner offers (host.h) */
     size_t (*memory_left)(const bl_state *state); /* NULL: no cap */
     /* Whether scripts may load code from this path; NULL: from anywhere. */
     int (*path_allowed)(const bl_state *state, const char *path);
 
     /* The scheduler's (scheduler.c). */
-    bl_task *current;       /* the task that runs now */
+    bl_task *current; /* the task that runs now */
     bl_task *ready_first, *ready_last;
-    bl_task *tasks;         /* all that have not ended */
+    bl_task *tasks; /* all that have not ended */
     bc_defer run_defer;
-    int plain_waits;        /* waits outside tasks in progress: they resume no task */
-    int running;            /* inside bl_run_ready */
+    int plain_waits; /* waits outside tasks in progress: they resume no task */
+    int running;     /* inside bl_run_ready */
     int closing;
 };
 
 /* The state of L; throws when there is none. */
 bl_state *bl_state_of(lua_State *L);
-/* Makes it, with the given runtime or (NULL) one of its own. Leaves nothing on the stack; throws. */
+/* Makes it, with the given runtime or (NULL) one of its own. Leaves nothing on the stack; throws.
+ */
 bl_state *bl_state_new(lua_State *L, barchan_runtime *rt);
 /* Cancels and closes every task. Idempotent. */
 void bl_state_close(bl_state *state);

@@ -26,8 +26,10 @@ static void link_task(bl_state *state, bl_task *task)
 
 static void unlink_task(bl_task *task)
 {
-    if (task->prev != NULL) task->prev->next = task->next;
-    else task->state->tasks = task->next;
+    if (task->prev != NULL)
+        task->prev->next = task->next;
+    else
+        task->state->tasks = task->next;
     if (task->next != NULL) task->next->prev = task->prev;
     task->next = task->prev = NULL;
 }
@@ -133,8 +135,10 @@ void bl_task_ended(bl_task *task, int status, int nresults)
     if (task->ended) return;
     task->ended = 1;
     task->failed = status != LUA_OK;
-    if (status == LUA_YIELD) nresults = 0; /* given up in a wait */
-    else if (status != LUA_OK) nresults = 1;
+    if (status == LUA_YIELD)
+        nresults = 0; /* given up in a wait */
+    else if (status != LUA_OK)
+        nresults = 1;
     store_results(task, nresults);
     unlink_task(task);
     if (task->on_end != NULL) task->on_end(task, task->co, status, nresults, task->ud);
@@ -226,7 +230,7 @@ static int l_task_wait(lua_State *L)
     join->task = task;
     join->next = task->joiners;
     task->joiners = &join->op;
-    return bl_wait_tasks(L, 2, &join->op, finish_join);
+    return bl_wait_tasks(L, &join->op, finish_join);
 }
 
 static int l_task_cancel(lua_State *L)
@@ -252,8 +256,7 @@ static int l_task_close(lua_State *L)
 static int l_task_tostring(lua_State *L)
 {
     bl_task *task = check_task(L, 1);
-    lua_pushfstring(L, "task (%s)",
-                    !task->ended ? "running" : task->failed ? "failed" : "done");
+    lua_pushfstring(L, "task (%s)", !task->ended ? "running" : task->failed ? "failed" : "done");
     return 1;
 }
 
@@ -333,7 +336,7 @@ static int l_sleep(lua_State *L)
         return bl_throw(L, err.code, err.message);
     }
     bc_timer_set(sleep->timer, (int64_t)(seconds * 1000 + 0.999));
-    return bl_wait(L, index, &sleep->op, finish_sleep);
+    return bl_wait(L, &sleep->op, finish_sleep);
 }
 
 void bl_scheduler_open(lua_State *L, bl_state *state)

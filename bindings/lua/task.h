@@ -6,16 +6,16 @@
 
 struct bl_task {
     bl_state *state;
-    bl_task *next, *prev;  /* of all that have not ended */
+    bl_task *next, *prev; /* of all that have not ended */
     bl_task *ready_next;
     bl_task *parent;
     lua_State *co;
-    bl_op *waiting;        /* what it waits for */
-    bl_op *joiners;        /* see struct join in task.c */
+    bl_op *waiting; /* what it waits for */
+    bl_op *joiners; /* see struct join in task.c */
     bl_task_end_fn on_end;
     void *ud;
-    int self_ref;          /* keeps the userdata alive until the task ends */
-    int nargs;             /* for the first resume */
+    int self_ref; /* keeps the userdata alive until the task ends */
+    int nargs;    /* for the first resume */
     int is_ready, ended, cancelled, failed;
 };
 

@@ -116,8 +116,10 @@ static int complain(lua_State *L, const encoder *e, const char *what)
     luaL_Buffer b;
     luaL_buffinit(L, &b);
     for (int i = 0; i < e->depth; i++) {
-        if (e->names[i] != NULL) lua_pushfstring(L, ".%s", e->names[i]);
-        else lua_pushfstring(L, "[%I]", (LUAI_UACINT)e->indices[i]);
+        if (e->names[i] != NULL)
+            lua_pushfstring(L, ".%s", e->names[i]);
+        else
+            lua_pushfstring(L, "[%I]", (LUAI_UACINT)e->indices[i]);
         luaL_addvalue(&b);
     }
     luaL_pushresult(&b);
@@ -194,7 +196,8 @@ static struct key *sorted_keys(lua_State *L, encoder *e, int index, size_t *coun
 {
     size_t n = 0, i = 0;
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
-        if (lua_type(L, -2) != LUA_TSTRING) complain(L, e, "a table with keys that are not strings");
+        if (lua_type(L, -2) != LUA_TSTRING)
+            complain(L, e, "a table with keys that are not strings");
         n++;
     }
     struct key *keys = lua_newuserdatauv(L, n * sizeof *keys + 1, 0);
@@ -232,8 +235,10 @@ static void encode_table(lua_State *L, encoder *e, int index)
     luaL_checkstack(L, 8, "JSON nests too deep");
     e->depth++;
     e->names[e->depth - 1] = "";
-    if (is_array(L, e, index, &count)) encode_array(L, e, index, count);
-    else encode_object(L, e, index);
+    if (is_array(L, e, index, &count))
+        encode_array(L, e, index, count);
+    else
+        encode_object(L, e, index);
     e->depth--;
 }
 

@@ -9,7 +9,8 @@
 #include <lua.h>
 #include "base/buf.h"
 
-/* Pushes the value of a JSON text. Negative with err set when it is not JSON. May throw (memory). */
+/* Pushes the value of a JSON text. Negative with err set when it is not JSON. May throw (memory).
+ */
 int bl_push_json(lua_State *L, const char *text, size_t len, barchan_error *err);
 /* Pushes a string with the JSON text of the value at `index`, or throws an error that names the
  * place: "cannot encode a function at .tools[1].run". */

@@ -25,6 +25,8 @@ void bc_buf_reset(bc_buf *buf)
 static int grow(bc_buf *buf, size_t need)
 {
     size_t cap = buf->cap < 64 ? 64 : buf->cap;
+    /* Full but for a little dead space in front: without growing, each append would copy it all. */
+    if (need <= buf->cap && cap <= ((size_t)-1) / 2) cap *= 2;
     while (cap < need) {
         if (cap > ((size_t)-1) / 2) return BARCHAN_ENOMEM;
         cap *= 2;

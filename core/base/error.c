@@ -56,7 +56,8 @@ const char *barchan_version(void)
     return BARCHAN_VERSION;
 }
 
-static int fill(barchan_error *err, int code, int os_error, const char *format, va_list args)
+static int BC_PRINTF(4, 0)
+    fill(barchan_error *err, int code, int os_error, const char *format, va_list args)
 {
     if (err == NULL) return code;
     memset(err, 0, sizeof *err);

@@ -1,6 +1,7 @@
 #include "json_scan.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,11 +80,26 @@ static size_t digits(bc_json_scan *scan)
     return scan->pos - from;
 }
 
+/* strtod follows the locale, whose decimal sign may be another, of several bytes. `number` has
+ * room for it. */
+static double real_value(char *number)
+{
+    char half[16], *dot = strchr(number, '.');
+    snprintf(half, sizeof half, "%.1f", 0.5);
+    size_t len = strlen(half);
+    if (dot != NULL && len > 2 && strcmp(half, "0.5") != 0) {
+        memmove(dot + len - 2, dot + 1, strlen(dot));
+        memcpy(dot, half + 1, len - 2);
+    }
+    return strtod(number, NULL);
+}
+
 static int number_value(bc_json_scan *scan, int is_integer, barchan_error *err)
 {
-    char local[64];
-    size_t len = scan->end - scan->start;
-    char *copy = len < sizeof local ? local : malloc(len + 1);
+    enum { POINT_BYTES = 16 };
+    char local[80];
+    size_t len = scan->end - scan->start, need = len + POINT_BYTES;
+    char *copy = need <= sizeof local ? local : malloc(need);
     if (copy == NULL) return bc_error_nomem(err);
     memcpy(copy, scan->text + scan->start, len);
     copy[len] = '\0';
@@ -93,14 +109,13 @@ static int number_value(bc_json_scan *scan, int is_integer, barchan_error *err)
         scan->token = BC_JSON_INTEGER;
     } else {
         scan->token = BC_JSON_REAL;
-        /* strtod follows the locale's decimal point; put it where the locale wants it. */
-        char *dot = strchr(copy, '.');
-        char point[8];
-        snprintf(point, sizeof point, "%.1f", 0.5);
-        if (dot != NULL && point[1] != '.' && point[2] == '5') *dot = point[1];
-        scan->real = strtod(copy, NULL);
+        scan->real = real_value(copy);
     }
     if (copy != local) free(copy);
+    /* Infinity would be a number that nobody wrote. */
+    if (scan->token == BC_JSON_REAL && isinf(scan->real)) {
+        return wrong(scan, err, "number out of range");
+    }
     return 0;
 }
 

@@ -4,7 +4,8 @@
  *
  * It is tolerant where real providers and models need it: lone surrogates decode to U+FFFD,
  * integers that do not fit 64 bits are reals. Everything else is RFC 8259: no trailing commas,
- * no comments, no NaN, nothing after the value, depth at most BC_JSON_MAX_DEPTH. Bytes that are
+ * no comments, no NaN, no number beyond a double, nothing after the value, depth at most
+ * BC_JSON_MAX_DEPTH. A byte order mark is refused. Bytes that are
  * not UTF-8 are accepted inside strings and repaired when decoded. Duplicate keys are given as
  * they stand; who must refuse them does.
  */

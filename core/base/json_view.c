@@ -50,11 +50,6 @@ static int make(builder *b, json_t **value, barchan_error *err)
     } else {
         *value = scalar(b);
     }
-    /* jansson has no infinity: a number beyond a double's range comes back as NULL. */
-    if (*value == NULL && b->scan.token == BC_JSON_REAL) {
-        return bc_error_set(err, BARCHAN_EPROTOCOL, "invalid JSON at byte %zu: number out of range",
-                            b->scan.start);
-    }
     return *value == NULL ? bc_error_nomem(err) : 0;
 }
 

@@ -1,5 +1,6 @@
 #include "json_write.h"
 
+#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -54,20 +55,35 @@ int bc_json_write_integer(bc_buf *out, int64_t value)
     return bc_buf_appendf(out, "%" PRId64, value);
 }
 
+/* Copies a number as the C library wrote it, with a point for the locale's decimal sign, which may
+ * be of several bytes. */
+static void neutral_number(const char *text, char *to)
+{
+    int in_sign = 0;
+    for (; *text != '\0'; text++) {
+        int plain = strchr("0123456789+-eE", *text) != NULL;
+        if (plain) {
+            *to++ = *text;
+        } else if (!in_sign) {
+            *to++ = '.';
+        }
+        in_sign = !plain;
+    }
+    *to = '\0';
+}
+
 int bc_json_write_real(bc_buf *out, double value)
 {
     if (isnan(value) || isinf(value)) return BARCHAN_EINVAL;
-    char text[40];
-    int len = 0;
-    for (int precision = 15; precision <= 17; precision++) {
-        len = snprintf(text, sizeof text, "%.*g", precision, value);
+    char text[48], number[48];
+    /* Fifteen digits are exact for all decimals that have no more; numbers near zero have fewer. */
+    for (int precision = fabs(value) < DBL_MIN ? 1 : 15; precision <= 17; precision++) {
+        snprintf(text, sizeof text, "%.*g", precision, value);
         if (strtod(text, NULL) == value) break;
     }
-    for (char *c = text; *c != '\0'; c++) {
-        if (*c == ',') *c = '.'; /* the locale's decimal comma */
-    }
+    neutral_number(text, number);
+    int rc = bc_buf_append_string(out, number);
     /* Keep it a real: 2 would read back as an integer. */
-    int rc = bc_buf_append(out, text, (size_t)len);
-    if (rc == 0 && strpbrk(text, ".eE") == NULL) rc = bc_buf_append(out, ".0", 2);
+    if (rc == 0 && strpbrk(number, ".eE") == NULL) rc = bc_buf_append_string(out, ".0");
     return rc;
 }

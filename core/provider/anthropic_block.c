@@ -168,7 +168,8 @@ int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delt
 
 int bc_block_stop(bc_anthropic_reader *reader, bc_block *block)
 {
-    return show_fresh(reader, block, 1);
+    int rc = bc_text_settle(&block->input, 1, NULL);
+    return rc < 0 ? rc : show_fresh(reader, block, 1);
 }
 
 /* ---- the end of the turn ---- */
@@ -177,8 +178,6 @@ int bc_block_stop(bc_anthropic_reader *reader, bc_block *block)
 static int input_text(bc_block *block, bc_buf *out)
 {
     bc_json_span value;
-    int rc = bc_text_settle(&block->input, 1, NULL);
-    if (rc < 0) return rc;
     bc_json_span start = {bc_buf_data(&block->start), block->start.len};
     if (block->input.plain.len > 0) {
         return bc_buf_append(out, bc_buf_data(&block->input.plain), block->input.plain.len);

@@ -1,11 +1,7 @@
 /* A completion over HTTP: the request goes out, the answer is told apart and read. */
-#include <curl/curl.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
-#include <time.h>
 #include "base/cleanup.h"
 #include "model_internal.h"
 
@@ -15,26 +11,6 @@ enum { GRACE_MS = 1000 };
 
 /* ---- errors ---- */
 
-/* Seconds as a number or a date; -1 when it says nothing usable. */
-static long retry_after_ms(const bc_http *http)
-{
-    const char *ms = bc_http_header(http, "retry-after-ms");
-    const char *text = ms != NULL ? ms : bc_http_header(http, "retry-after");
-    if (text == NULL || *text == '\0') return -1;
-    char *end;
-    double number = strtod(text, &end);
-    if (*end != '\0') {
-        time_t when = curl_getdate(text, NULL), now = time(NULL);
-        if (when == (time_t)-1) return -1;
-        number = when > now ? (double)(when - now) : 0;
-        ms = NULL;
-    }
-    if (ms == NULL) number *= 1000;
-    /* A day is longer than anybody waits; what is beyond is as good as that. */
-    if (!isfinite(number) || number < 0) return -1;
-    return number > 86400000 ? 86400000 : (long)number;
-}
-
 static void take_headers(const barchan_completion *c, barchan_error *err)
 {
     if (c->http == NULL || bc_http_status(c->http) == 0) return;
@@ -42,7 +18,7 @@ static void take_headers(const barchan_completion *c, barchan_error *err)
         snprintf(err->request_id, sizeof err->request_id, "%s", c->request_id);
     }
     if (bc_http_status(c->http) < 400) return;
-    err->retry_after_ms = retry_after_ms(c->http);
+    err->retry_after_ms = bc_http_retry_after_ms(c->http);
     const char *should = bc_http_header(c->http, "x-should-retry");
     if (should == NULL || err->code == BARCHAN_EQUOTA) return;
     if (strcmp(should, "true") == 0) err->retryable = 1;
@@ -99,6 +75,19 @@ static int read_json(barchan_completion *c, barchan_error *err)
     return rc;
 }
 
+/* Never followed: a header with a key would go to whoever the answer names. */
+static int redirected(const bc_http *http, barchan_error *err)
+{
+    const char *where = bc_http_header(http, "location");
+    bc_error_set(
+        err, BARCHAN_EPROTOCOL,
+        "the server redirects to %.200s (HTTP %d); redirects are not followed, set base_url "
+        "to where the API is",
+        where != NULL ? where : "nowhere", bc_http_status(http));
+    err->http_status = bc_http_status(http);
+    return BARCHAN_EPROTOCOL;
+}
+
 static int read_rest(barchan_completion *c, barchan_error *err)
 {
     int rc;
@@ -108,6 +97,9 @@ static int read_rest(barchan_completion *c, barchan_error *err)
         return rc < 0 || c->ended ? rc : c->model->provider->end(c->reader, err);
     case BC_ANSWER_JSON: return read_json(c, err);
     case BC_ANSWER_ERROR:
+        if (bc_http_status(c->http) < 400 && bc_http_status(c->http) >= 300) {
+            return redirected(c->http, err);
+        }
         return bc_provider_http_error(err, bc_http_status(c->http), c->content_type,
                                       bc_buf_data(&c->body), c->body.len);
     default:

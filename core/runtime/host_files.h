@@ -1,5 +1,5 @@
-/* The few things that scripts of the operator's need of the host's file system and terminal, and that
- * Lua's own library lacks. Nothing here is reached by a guest, a model or a safe script. */
+/* The few things that scripts of the operator's need of the host's file system and terminal, and
+ * that Lua's own library lacks. Nothing here is reached by a guest, a model or a safe script. */
 #ifndef BC_RUNTIME_HOST_FILES_H
 #define BC_RUNTIME_HOST_FILES_H
 

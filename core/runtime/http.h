@@ -51,6 +51,9 @@ void bc_http_close(bc_http *http);
 int bc_http_status(const bc_http *http);
 /* The value of the last header of this name, NULL when there is none; borrowed from the handle. */
 const char *bc_http_header(const bc_http *http, const char *name);
+/* How long "retry-after-ms" or "retry-after" (seconds or a date) ask to wait, at most a day; -1
+ * when they are absent or say nothing usable. */
+long bc_http_retry_after_ms(const bc_http *http);
 /* Stops and goes on with the calls of on_body and on_done; the peer is slowed down meanwhile. */
 void bc_http_pause(bc_http *http);
 void bc_http_resume(bc_http *http);

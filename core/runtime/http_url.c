@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 #include "http_internal.h"
 
 int bc_http_is_loopback(const struct sockaddr *address)
@@ -111,6 +112,40 @@ char *bc_http_host(const char *url)
     const char *start = strstr(url, "://");
     start = start != NULL ? start + 3 : url;
     return strndup(start, strcspn(start, "/?#"));
+}
+
+/* Digits and a point, whatever the locale's decimal sign is; -1 when it is something else. */
+static double plain_number(const char *text)
+{
+    double value = 0, unit = 1;
+    int digits = 0, point = 0;
+    for (; *text != '\0'; text++) {
+        if (*text == '.' && !point) {
+            point = 1;
+        } else if (*text >= '0' && *text <= '9' && ++digits <= 30) {
+            if (point) unit /= 10;
+            value = point ? value + unit * (*text - '0') : value * 10 + (*text - '0');
+        } else {
+            return -1;
+        }
+    }
+    return digits > 0 ? value : -1;
+}
+
+long bc_http_retry_after_ms(const bc_http *http)
+{
+    static const double day_ms = 86400000;
+    const char *text = bc_http_header(http, "retry-after-ms");
+    double ms = text != NULL ? plain_number(text) : -1;
+    text = bc_http_header(http, "retry-after");
+    if (ms < 0 && text != NULL) {
+        ms = plain_number(text) * 1000;
+        time_t when = ms < 0 && strchr(text, ':') != NULL ? curl_getdate(text, NULL) : (time_t)-1;
+        time_t now = time(NULL);
+        if (when != (time_t)-1) ms = when > now ? (double)(when - now) * 1000 : 0;
+    }
+    if (ms < 0) return -1;
+    return (long)(ms < day_ms ? ms : day_ms);
 }
 
 static int set(barchan_error *err, int code, int retryable, const char *message)

@@ -229,15 +229,19 @@ int barchan_runtime_pump(barchan_runtime *rt, int timeout_ms, barchan_error *err
     return count;
 }
 
-int bc_runtime_wait(barchan_runtime *rt, const int *done, barchan_error *err)
+int bc_runtime_may_wait(barchan_runtime *rt, barchan_error *err)
 {
     int rc = bc_runtime_check(rt, err);
+    if (rc < 0 || rt->dispatching == 0) return rc;
+    return bc_error_set(err, BARCHAN_EBUSY,
+                        "a call that waits was made inside a callback of the runtime; "
+                        "use its _start form there");
+}
+
+int bc_runtime_wait(barchan_runtime *rt, const int *done, barchan_error *err)
+{
+    int rc = bc_runtime_may_wait(rt, err);
     if (rc < 0) return rc;
-    if (rt->dispatching > 0) {
-        return bc_error_set(err, BARCHAN_EBUSY,
-                            "a call that waits was made inside a callback of the runtime; "
-                            "use its _start form there");
-    }
     while (!*done) {
         rc = barchan_runtime_pump(rt, -1, err);
         if (rc < 0) return rc;

@@ -73,6 +73,8 @@ void bc_cancel_watch_close(bc_cancel_watch *watch);
 
 /* ---- blocking waits ---- */
 
+/* BARCHAN_EBUSY inside a callback. Blocking functions ask before they start anything. */
+int bc_runtime_may_wait(barchan_runtime *rt, barchan_error *err);
 /* Pumps until *done is not 0. BARCHAN_EBUSY inside a callback. */
 int bc_runtime_wait(barchan_runtime *rt, const int *done, barchan_error *err);
 

@@ -50,34 +50,107 @@ static void add_layers(bc_buf *json, const char *layers)
     }
 }
 
-static void try_sandbox(bc_buf *json, barchan_runtime *rt)
+/* ---- the report: what the host looks like, then a sandbox that is tried ---- */
+
+struct doctor {
+    bc_buf report;
+    barchan_runtime *rt;
+    barchan_sandbox *sbx;
+    barchan_doctor_fn done;
+    void *ud;
+    bc_defer defer; /* for a sandbox that failed at once */
+    barchan_error failure;
+};
+
+static void finish(struct doctor *doctor)
 {
     barchan_error err;
-    barchan_sandbox *sbx;
-    const barchan_profile profile = {.struct_size = sizeof profile, .best_effort = 1};
-    if (barchan_sandbox_create(&sbx, rt, &profile, &err) < 0) {
-        bc_doctor_add(json, "sandbox", "missing", err.message,
-                      "see the entries above for what is missing");
-        return;
+    bc_buf_append_char(&doctor->report, ']');
+    barchan_sandbox_destroy(doctor->sbx);
+    size_t len;
+    char *json = bc_buf_take(&doctor->report, &len);
+    if (json == NULL) bc_error_nomem(&err);
+    doctor->done(json, json == NULL ? &err : NULL, doctor->ud);
+    free(json);
+    free(doctor);
+}
+
+static void add_failure(struct doctor *doctor, const barchan_error *err)
+{
+    bc_doctor_add(&doctor->report, "sandbox", "missing", err->message,
+                  "see the entries above for what is missing");
+}
+
+static void on_created(barchan_sandbox *sbx, const barchan_error *err, void *ud)
+{
+    struct doctor *doctor = ud;
+    if (err != NULL) {
+        add_failure(doctor, err);
+    } else {
+        bc_room *room = bc_sandbox_room(doctor->rt);
+        bc_doctor_add(&doctor->report, "sandbox", "ok", bc_launcher_mode(room->launcher), "");
+        add_layers(&doctor->report, bc_buf_data(&sbx->layers));
     }
-    bc_room *room = bc_sandbox_room(rt);
-    bc_doctor_add(json, "sandbox", "ok", bc_launcher_mode(room->launcher), "");
-    add_layers(json, bc_buf_data(&sbx->layers));
-    barchan_sandbox_destroy(sbx);
+    finish(doctor);
+}
+
+static void finish_deferred(bc_defer *defer)
+{
+    struct doctor *doctor = owner_of(defer, struct doctor, defer);
+    add_failure(doctor, &doctor->failure);
+    finish(doctor);
+}
+
+int barchan_doctor_start(barchan_runtime *rt, barchan_doctor_fn done, void *ud,
+                         barchan_error *err)
+{
+    int rc = bc_runtime_check(rt, err);
+    if (rc < 0) return rc;
+    if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
+    struct doctor *doctor = calloc(1, sizeof *doctor);
+    if (doctor == NULL) return bc_error_nomem(err);
+    doctor->rt = rt;
+    doctor->done = done;
+    doctor->ud = ud;
+    bc_buf_init(&doctor->report, MAX_REPORT);
+    bc_buf_append_char(&doctor->report, '[');
+    bc_doctor_probe_host(&doctor->report);
+    const barchan_profile profile = {.struct_size = sizeof profile, .best_effort = 1};
+    if (barchan_sandbox_create_start(&doctor->sbx, rt, &profile, on_created, doctor,
+                                     &doctor->failure) < 0) {
+        bc_defer_schedule(rt, &doctor->defer, finish_deferred);
+    }
+    return 0;
+}
+
+/* ---- the same, waiting ---- */
+
+struct wait {
+    int done;
+    char *json;
+    barchan_error err;
+};
+
+static void on_report(const char *json, const barchan_error *err, void *ud)
+{
+    struct wait *wait = ud;
+    wait->done = 1;
+    if (json != NULL) wait->json = strdup(json);
+    if (err != NULL) wait->err = *err;
+    else if (wait->json == NULL) bc_error_nomem(&wait->err);
 }
 
 int barchan_doctor(barchan_runtime *rt, char **json, barchan_error *err)
 {
+    struct wait wait = {0};
     if (json == NULL) return bc_error_set(err, BARCHAN_EINVAL, "json is NULL");
     int rc = bc_runtime_check(rt, err);
     if (rc == 0) rc = bc_sandbox_may_wait(rt, err);
+    if (rc == 0) rc = barchan_doctor_start(rt, on_report, &wait, err);
+    if (rc == 0) rc = bc_runtime_wait(rt, &wait.done, err);
     if (rc < 0) return rc;
-    bc_buf report cleanup_buf;
-    bc_buf_init(&report, MAX_REPORT);
-    bc_buf_append_char(&report, '[');
-    bc_doctor_probe_host(&report);
-    try_sandbox(&report, rt);
-    bc_buf_append_char(&report, ']');
-    *json = bc_buf_take(&report, NULL);
-    return *json == NULL ? bc_error_nomem(err) : 0;
+    *json = wait.json;
+    if (wait.json != NULL) return 0;
+    if (err != NULL) *err = wait.err;
+    return wait.err.code;
 }

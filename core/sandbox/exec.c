@@ -84,6 +84,7 @@ static void finish_later(barchan_exec *exec, barchan_exec_reason reason)
     exec->paused = 0;
     exec->result.reason = reason;
     exec->result.exit_code = -1;
+    bc_defer_cancel(&exec->defer); /* a delivery that was due: the end delivers too */
     bc_defer_schedule(exec->rt, &exec->defer, finish_deferred);
 }
 

@@ -17,11 +17,13 @@ void bc_exec_output_clear(struct bc_exec_output *output)
     bc_buf_clear(&output->data);
 }
 
+/* Gives back what has been given out or kept for good; what waits for a paused reader is not. */
 static void give_back(barchan_exec *exec, struct bc_exec_output *output, uint32_t type)
 {
-    if (output->uncredited < CREDIT_STEP || exec->stream.sbx == NULL) return;
-    uint32_t bytes = output->uncredited;
-    output->uncredited = 0;
+    uint32_t waiting = exec->streaming ? (uint32_t)output->data.len : 0;
+    uint32_t bytes = output->uncredited - waiting;
+    if (bytes < CREDIT_STEP || exec->stream.sbx == NULL) return;
+    output->uncredited = waiting;
     bc_stream_credit(&exec->stream, type, bytes);
 }
 
@@ -31,7 +33,8 @@ int bc_exec_on_output(barchan_exec *exec, const bc_frame *frame)
     struct bc_exec_output *output = is_out ? &exec->out : &exec->err_out;
     if (exec->exit_pending || frame->length > BC_FRAME_WINDOW - output->uncredited) return -1;
     output->uncredited += frame->length;
-    if (exec->streaming && !exec->paused) {
+    /* Behind what still waits after a pause, bytes wait too: they must not overtake it. */
+    if (exec->streaming && !exec->paused && output->data.len == 0) {
         if (exec->on_output != NULL) {
             exec->on_output(exec, is_out ? BARCHAN_STREAM_OUT : BARCHAN_STREAM_ERR,
                             (const char *)frame->payload, frame->length, exec->ud);

@@ -104,7 +104,9 @@ void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barch
     bc_channel_close(channel);
     sbx->backend->kill(sbx);
     lose_streams(sbx);
-    bc_log(sbx->rt, reason == BARCHAN_END_TERMINATED ? BARCHAN_LOG_DEBUG : BARCHAN_LOG_WARN,
+    /* Asked for, or reported to whoever created it: no news. */
+    int expected = reason == BARCHAN_END_TERMINATED || reason == BARCHAN_END_CREATE_FAILED;
+    bc_log(sbx->rt, expected ? BARCHAN_LOG_DEBUG : BARCHAN_LOG_WARN,
            "sandbox %s ended: %s%s%s", sbx->id, barchan_end_reason_name(reason),
            why == NULL ? "" : ": ", why == NULL ? "" : why->message);
     if (was_starting) {

@@ -7,7 +7,7 @@
 
 /* ---- comparing ---- */
 
-static int check_error(fixture *f, const fixture_result *got)
+static int check_error(fixture *f, const adapter_result *got)
 {
     const json_t *want = json_object_get(f->expect, "error");
     const char *message = bc_json_get_string(want, "message", NULL);
@@ -131,7 +131,7 @@ static const char *neutral_stop(const fixture *f, const char *label, size_t call
     return calls > 0 ? "tool_use" : "end_turn";
 }
 
-static int check_reply(fixture *f, const fixture_result *got)
+static int check_reply(fixture *f, const adapter_result *got)
 {
     cleanup_json json_t *reply = NULL;
     if (got->failed) return MISMATCH(f, "failed: %.300s", got->err.message);
@@ -156,7 +156,7 @@ static int check_reply(fixture *f, const fixture_result *got)
     return check_calls(f, reply) && check_usage(f, json_object_get(reply, "usage"));
 }
 
-int fixture_check(fixture *f, const fixture_result *got)
+int fixture_check(fixture *f, const adapter_result *got)
 {
     const json_t *stop = json_object_get(f->expect, "stop");
     int wants_error = !json_is_string(stop);
@@ -190,7 +190,7 @@ static char *conversation(const char *reply_text)
     return text;
 }
 
-int fixture_check_echo(fixture *f, const fixture_result *got)
+int fixture_check_echo(fixture *f, const adapter_result *got)
 {
     if (got->failed) return 1;
     char *text = conversation(got->reply);
@@ -262,9 +262,9 @@ int fixture_check_cuts(fixture *f)
         }
         at = next;
         if (ended) continue;
-        fixture_result got = fixture_read(f->provider, f->status, 1, all, (size_t)(at - all), 0);
+        adapter_result got = adapter_read(f->provider, f->status, 1, all, (size_t)(at - all), 0);
         int bad = !got.failed;
-        fixture_result_clear(&got);
+        adapter_result_clear(&got);
         if (bad)
             return MISMATCH(f, "cut at byte %zu, it is taken for a finished turn",
                             (size_t)(at - all));

@@ -3,21 +3,28 @@
 #ifndef TESTS_FIXTURE_CHECK_H
 #define TESTS_FIXTURE_CHECK_H
 
-#include "fixture_run.h"
+#include "adapter_run.h"
 
 typedef struct fixture {
     const json_t *entry, *expect;
     const char *file;
     const bc_provider *provider;
     int stream, status;
+    int lines; /* it was kept as one event a line */
     bc_buf bytes;
     char why[400]; /* why it does not match */
 } fixture;
 
 #define MISMATCH(f, ...) (snprintf((f)->why, sizeof(f)->why, __VA_ARGS__), 0)
 
-int fixture_check(fixture *f, const fixture_result *got);
-int fixture_check_echo(fixture *f, const fixture_result *got);
+/* The folder of the recordings, NULL when there are none; `path` becomes that of its index. */
+const char *fixture_folder(const char *beside, char *path, size_t size);
+int fixture_file(const char *path, bc_buf *out);
+/* 0 anthropic, 1 chat, -1 another API. `why` is set when it cannot be read. */
+int fixture_load(fixture *f, const char *folder, const json_t *entry);
+
+int fixture_check(fixture *f, const adapter_result *got);
+int fixture_check_echo(fixture *f, const adapter_result *got);
 int fixture_check_cuts(fixture *f);
 
 #endif

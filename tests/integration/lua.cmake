@@ -2,3 +2,32 @@
 add_executable(test_engine test_engine.c)
 target_link_libraries(test_engine PRIVATE barchan::engine barchan_build PkgConfig::CHECK)
 add_test(NAME integration/engine COMMAND test_engine)
+
+set(_python /usr/bin/python3)
+set(_as_user setpriv --reuid=65534 --regid=65534 --clear-groups)
+
+# barchan_program_test(NAME COMMAND...): runs with the program's and the build's places in the
+# environment; as root, also a second time as an ordinary user.
+function(barchan_program_test name)
+  set(env BARCHAN_BIN=$<TARGET_FILE:barchan_cli> BARCHAN_BUILD=${PROJECT_BINARY_DIR}
+    LUA_CPATH=$<TARGET_FILE_DIR:barchan_module>/?.so)
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ${env} ${ARGN})
+  if(BARCHAN_RUNS_AS_ROOT)
+    add_test(NAME ${name}-as-user COMMAND ${_as_user} ${CMAKE_COMMAND} -E env ${env} HOME=/tmp ${ARGN})
+  endif()
+endfunction()
+
+execute_process(COMMAND id -u OUTPUT_VARIABLE _uid OUTPUT_STRIP_TRAILING_WHITESPACE)
+if(_uid STREQUAL "0")
+  set(BARCHAN_RUNS_AS_ROOT TRUE)
+endif()
+
+barchan_program_test(lua/suites $<TARGET_FILE:barchan_cli> run ${PROJECT_SOURCE_DIR}/tests/lua/run.lua)
+barchan_program_test(integration/cli ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_cli.py)
+barchan_program_test(integration/stock-lua lua5.4 ${PROJECT_SOURCE_DIR}/tests/lua/stock.lua)
+add_test(NAME integration/examples COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
+  ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
+if(NOT BARCHAN_SANITIZE)
+  add_test(NAME integration/install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_install.sh
+    ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})
+endif()

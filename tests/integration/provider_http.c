@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <barchan/model.h>
 #include "base/clock.h"
 #include "base/json_view.h"
@@ -138,17 +139,6 @@ START_TEST(deltas_come_in_whole_characters_and_restart)
 }
 END_TEST
 
-static int64_t connections(void)
-{
-    barchan_model *model = model_with("_stats", &(barchan_model_options){.provider = "openai"});
-    barchan_error err;
-    char *reply = NULL;
-    /* The statistics are no completion, so they come back as an error; ask by a plain client. */
-    barchan_model_complete(model, plain_request, strlen(plain_request), NULL, &reply, &err);
-    barchan_model_destroy(model);
-    return err.code;
-}
-
 START_TEST(keys_travel_in_headers_only)
 {
     barchan_model *model = model_with(
@@ -168,7 +158,183 @@ START_TEST(keys_travel_in_headers_only)
     json_decref(seen);
     json_decref(reply);
     barchan_model_destroy(model);
-    (void)connections;
+}
+END_TEST
+
+/* ---- errors ---- */
+
+START_TEST(errors_are_typed)
+{
+    static const struct {
+        const char *scenario;
+        int code, http_status, retryable;
+        long retry_after_ms;
+    } cases[] = {
+        {"status/529/overloaded", BARCHAN_EOVERLOADED, 529, 1, -1},
+        {"status/529/overloaded/retry=5", BARCHAN_EOVERLOADED, 529, 1, 5000},
+        {"status/529/overloaded/retry=1.5", BARCHAN_EOVERLOADED, 529, 1, 1500},
+        {"status/429/empty/retry=-3", BARCHAN_ERATE, 429, 1, -1},
+        {"status/429/empty/retry=soon", BARCHAN_ERATE, 429, 1, -1},
+        {"status/429/empty/retry=99999999999999999999", BARCHAN_ERATE, 429, 1, 86400000},
+        {"status/429/empty/retry=Mon,_01_Jan_2001_00:00:00_GMT", BARCHAN_ERATE, 429, 1, 0},
+        {"status/400/empty", BARCHAN_EREQUEST, 400, 0, -1},
+        {"status/401/key", BARCHAN_EAUTH, 401, 0, -1},
+        {"status/402/empty", BARCHAN_EQUOTA, 402, 0, -1},
+        {"status/403/empty", BARCHAN_EPERMISSION, 403, 0, -1},
+        {"status/404/empty", BARCHAN_ENOTFOUND, 404, 0, -1},
+        {"status/408/empty", BARCHAN_ETIMEDOUT, 408, 1, -1},
+        {"status/413/html", BARCHAN_ECONTEXT, 413, 0, -1},
+        {"status/500/empty", BARCHAN_ESERVER, 500, 1, -1},
+        {"status/502/html", BARCHAN_ESERVER, 502, 1, -1},
+        {"status/503/empty", BARCHAN_EOVERLOADED, 503, 1, -1},
+        {"status/504/html", BARCHAN_ETIMEDOUT, 504, 1, -1},
+        {"empty/200", BARCHAN_EPROTOCOL, 0, 1, -1},
+        {"empty/204", BARCHAN_EPROTOCOL, 0, 1, -1},
+        {"errorinstream", BARCHAN_EOVERLOADED, 0, 1, -1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        barchan_error err = fail_with(cases[i].scenario, stream_request,
+                                      &(barchan_model_options){.api_key = "secret-key-2"});
+        ck_assert_msg(err.code == cases[i].code, "%s: %s", cases[i].scenario, err.message);
+        ck_assert_int_eq(err.http_status, cases[i].http_status);
+        ck_assert_int_eq(err.retryable, cases[i].retryable);
+        ck_assert_int_eq(err.retry_after_ms, cases[i].retry_after_ms);
+        ck_assert_ptr_null(strstr(err.message, "secret-key"));
+        ck_assert_str_eq(err.where, "model.complete");
+    }
+    barchan_error err = fail_with("status/529/overloaded", plain_request, NULL);
+    ck_assert_str_eq(err.provider_code, "overloaded_error");
+    ck_assert_str_eq(err.request_id, "req_body");
+    err = fail_with("status/500/empty", plain_request, NULL);
+    ck_assert_str_eq(err.request_id, "req_head");
+    err = fail_with("html", plain_request, NULL);
+    ck_assert_ptr_nonnull(strstr(err.message, "HTML"));
+}
+END_TEST
+
+START_TEST(redirects_are_refused_and_the_key_stays)
+{
+    static const char *const codes[] = {"301", "302", "303", "307", "308"};
+    static const char *const targets[] = {"same", "host", "file", "loop"};
+    for (int i = 0; i < 5; i++) {
+        for (int j = 0; j < 4; j++) {
+            char scenario[64];
+            snprintf(scenario, sizeof scenario, "redirect/%s/%s", codes[i], targets[j]);
+            barchan_error err = fail_with(scenario, plain_request,
+                                          &(barchan_model_options){.api_key = "secret-key-3"});
+            ck_assert_int_eq(err.code, BARCHAN_EPROTOCOL);
+            ck_assert_int_eq(err.retryable, 0);
+            ck_assert_ptr_nonnull(strstr(err.message, "redirect"));
+        }
+    }
+    ck_assert_int_eq(peer_stat(&server, "stolen"), 0);
+}
+END_TEST
+
+START_TEST(broken_answers_are_errors)
+{
+    static const struct {
+        const char *scenario;
+        int code; /* 0: protocol or network */
+    } cases[] = {
+        {"garbage/line", 0},
+        {"garbage/http09", 0},
+        {"garbage/icy", 0},
+        {"garbage/status", 0},
+        {"garbage/zero", 0},
+        {"garbage/nul", 0},
+        {"garbage/h2", 0},
+        {"bigheaders", BARCHAN_ELIMIT},
+        {"interim/flood", BARCHAN_ELIMIT},
+        {"earlyclose", BARCHAN_ENETWORK},
+        {"closenow", BARCHAN_ENETWORK},
+        {"reset", BARCHAN_ENETWORK},
+        {"cutstream/1", BARCHAN_ENETWORK},
+        {"cutstream/4", BARCHAN_ENETWORK},
+        {"cutstream/7", BARCHAN_ENETWORK},
+        {"length/negative", 0},
+        {"length/huge", 0},
+        {"length/two", 0},
+        {"length/both", 0},
+        {"badchunk/size", 0},
+        {"badchunk/text", 0},
+        {"badchunk/extension", 0},
+        {"gzip", BARCHAN_EPROTOCOL},
+        {"bigevent", BARCHAN_ELIMIT},
+        {"endless", BARCHAN_ELIMIT},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        barchan_error err = fail_with(cases[i].scenario, stream_request, NULL);
+        int good = cases[i].code != 0
+                       ? err.code == cases[i].code
+                       : err.code == BARCHAN_EPROTOCOL || err.code == BARCHAN_ENETWORK;
+        ck_assert_msg(good, "%s: %d %s", cases[i].scenario, err.code, err.message);
+    }
+}
+END_TEST
+
+START_TEST(silence_and_slowness_have_deadlines)
+{
+    static const char *const silent[] = {"silent", "halfhead", "headonly", "stall"};
+    barchan_model_options idle = {.idle_timeout_ms = 200};
+    for (int i = 0; i < 4; i++) {
+        int64_t start = bc_clock_ms();
+        barchan_error err = fail_with(silent[i], stream_request, &idle);
+        ck_assert_msg(err.code == BARCHAN_ETIMEDOUT, "%s: %s", silent[i], err.message);
+        ck_assert_int_eq(err.retryable, 1);
+        ck_assert_int_ge(bc_clock_ms() - start, 190);
+        ck_assert_int_lt(bc_clock_ms() - start, 3000);
+    }
+    /* Never silent, never done. */
+    barchan_error err =
+        fail_with("comments", stream_request, &(barchan_model_options){.timeout_ms = 500});
+    ck_assert_int_eq(err.code, BARCHAN_ETIMEDOUT);
+    /* Slower in all than the idle timeout, but never silent for that long. */
+    barchan_model *model = model_with("slow/0.1", &(barchan_model_options){.idle_timeout_ms = 600});
+    json_t *reply = complete(model, stream_request);
+    ck_assert_str_eq(bc_json_get_string(reply, "stop_reason", NULL), "end_turn");
+    json_decref(reply);
+    barchan_model_destroy(model);
+}
+END_TEST
+
+START_TEST(connections_are_reused)
+{
+    barchan_model *model = model_with("ok", NULL);
+    int64_t before = peer_stat(&server, "connections");
+    for (int i = 0; i < 6; i++) {
+        json_t *reply = complete(model, i % 2 == 0 ? plain_request : stream_request);
+        json_decref(reply);
+    }
+    /* One for the six, one for asking. */
+    ck_assert_int_eq(peer_stat(&server, "connections") - before, 2);
+    barchan_model_destroy(model);
+}
+END_TEST
+
+START_TEST(the_environment_is_ignored)
+{
+    char home[] = "/tmp/barchan-home-XXXXXX", path[64];
+    ck_assert_ptr_nonnull(mkdtemp(home));
+    snprintf(path, sizeof path, "%s/.netrc", home);
+    FILE *file = fopen(path, "w");
+    fputs("machine 127.0.0.1 login thief password stolen\ndefault login x password y\n", file);
+    fclose(file);
+    setenv("HOME", home, 1);
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
+    barchan_model *model = model_with("echo", NULL);
+    for (int i = 0; i < 2; i++) {
+        json_t *reply = complete(model, plain_request);
+        ck_assert_ptr_null(strstr(text_of(reply), "authorization"));
+        ck_assert_ptr_null(strstr(text_of(reply), "cookie"));
+        json_decref(reply);
+    }
+    barchan_model_destroy(model);
+    unsetenv("http_proxy");
+    unsetenv("ALL_PROXY");
+    unlink(path);
+    rmdir(home);
 }
 END_TEST
 
@@ -186,13 +352,18 @@ int main(void)
     tcase_add_test(tc, answers_plain_and_streaming);
     tcase_add_test(tc, deltas_come_in_whole_characters_and_restart);
     tcase_add_test(tc, keys_travel_in_headers_only);
+    tcase_add_test(tc, errors_are_typed);
+    tcase_add_test(tc, redirects_are_refused_and_the_key_stays);
+    tcase_add_test(tc, broken_answers_are_errors);
+    tcase_add_test(tc, silence_and_slowness_have_deadlines);
+    tcase_add_test(tc, connections_are_reused);
+    tcase_add_test(tc, the_environment_is_ignored);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);
     srunner_run_all(runner, CK_NORMAL);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
-    (void)fail_with;
     peer_stop(&server);
     return failed == 0 ? 0 : 1;
 }

@@ -37,7 +37,7 @@ end
 
 function T:test_the_string_metatable_is_locked()
   lu.assertEquals(getmetatable "", "locked")
-  lu.assertErrorMsgContains("cannot change a protected metatable", setmetatable, getmetatable "" and setmetatable({}, { __metatable = 1 }), {})
+  lu.assertFalse(pcall(setmetatable, setmetatable({}, { __metatable = 1 }), {}))
 end
 
 function T:test_cjson_is_the_real_one_here()

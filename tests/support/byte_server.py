@@ -17,7 +17,7 @@ import threading
 import time
 
 lock = threading.Lock()
-stats = {"connections": 0, "requests": [], "stolen": 0}
+stats = {"connections": 0, "stolen": 0, "requests": []}
 RECORDINGS = os.environ.get("BARCHAN_FIXTURES", "")
 
 MESSAGE = {
@@ -98,8 +98,8 @@ class Connection:
         head = ["HTTP/1.1 " + status, "content-type: " + kind, "content-length: %d" % len(body)]
         self.send(("\r\n".join(head + list(extra)) + "\r\n\r\n").encode() + body)
 
-    def head(self, kind="text/event-stream", extra=()):
-        head = ["HTTP/1.1 200 OK", "content-type: " + kind, "transfer-encoding: chunked",
+    def head(self, kind="text/event-stream", extra=(), status="200"):
+        head = ["HTTP/1.1 %s Status" % status, "content-type: " + kind, "transfer-encoding: chunked",
                 "request-id: req_stream"]
         self.send(("\r\n".join(head + list(extra)) + "\r\n\r\n").encode())
 
@@ -329,8 +329,8 @@ def s_big(c, r, rest):
 
 
 def s_recording(c, r, rest):
-    """A recorded body: /recording/STEP/FORM/FILE…; FORM says whether to frame lines as events."""
-    step, form, name = int(rest[0]), rest[1], "/".join(rest[2:4])
+    """A recorded body: /recording/STEP/FORM/STATUS/FOLDER/FILE; FORM is sse, lines or json."""
+    step, form, status, name = int(rest[0]), rest[1], rest[2], "/".join(rest[3:5])
     with open(os.path.join(RECORDINGS, name), "rb") as file:
         data = file.read()
     if form == "lines":
@@ -340,7 +340,10 @@ def s_recording(c, r, rest):
             data += b"data: [DONE]\n\n"
     kind = "application/json" if form == "json" else "text/event-stream"
     step = step or len(data) or 1
-    c.chunked([data[at:at + step] for at in range(0, len(data), step)], kind=kind)
+    c.head(kind, status=status)
+    for at in range(0, len(data), step):
+        c.chunk(data[at:at + step])
+    c.send(b"0\r\n\r\n")
 
 
 def s__stats(c, r, rest):

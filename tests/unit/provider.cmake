@@ -1,3 +1,10 @@
 # The provider room. Small data of our own; recordings are read by integration/provider_fixture.
+foreach(name message sse tools_render)
+  barchan_unit_test(${name} test_${name}.c)
+endforeach()
 barchan_unit_test(replay test_replay.c)
 target_compile_definitions(test_replay PRIVATE TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data/provider")
+foreach(name anthropic openai_chat)
+  barchan_unit_test(${name} test_${name}.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
+endforeach()

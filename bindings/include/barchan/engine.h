@@ -71,16 +71,15 @@ BARCHAN_API int barchan_engine_load_string(barchan_engine *engine, const char *n
  * JSON text (NULL: no argument). `*result` is JSON text, freed with barchan_free; may be NULL.
  * A script's error is BARCHAN_ESCRIPT with message and traceback, or the code of the error object
  * that it threw. */
-BARCHAN_API int barchan_engine_call(barchan_engine *engine, const char *function,
-                                    const char *args, barchan_cancel *cancel, char **result,
-                                    barchan_error *err);
+BARCHAN_API int barchan_engine_call(barchan_engine *engine, const char *function, const char *args,
+                                    barchan_cancel *cancel, char **result, barchan_error *err);
 
 /* Called once. `result` is borrowed; NULL when err is set. */
 typedef void (*barchan_call_fn)(const char *result, const barchan_error *err, void *ud);
 /* The same without waiting: `done` is called exactly once when this returned 0, later. */
-BARCHAN_API int barchan_engine_start(barchan_engine *engine, const char *function,
-                                     const char *args, barchan_cancel *cancel,
-                                     barchan_call_fn done, void *ud, barchan_error *err);
+BARCHAN_API int barchan_engine_start(barchan_engine *engine, const char *function, const char *args,
+                                     barchan_cancel *cancel, barchan_call_fn done, void *ud,
+                                     barchan_error *err);
 
 /* ---- host tools ---- */
 

@@ -307,6 +307,10 @@ BARCHAN_API void barchan_bytes_clear(barchan_bytes *bytes);
  * "detail", "remedy"} into `*json`, which the caller frees with barchan_free. Needs no sandbox;
  * starts the launcher to learn what it can set up. */
 BARCHAN_API int barchan_doctor(barchan_runtime *rt, char **json, barchan_error *err);
+/* The same without waiting: `done` is called exactly once, with the JSON text (borrowed) or err. */
+typedef void (*barchan_doctor_fn)(const char *json, const barchan_error *err, void *ud);
+BARCHAN_API int barchan_doctor_start(barchan_runtime *rt, barchan_doctor_fn done, void *ud,
+                                     barchan_error *err);
 
 #ifdef __cplusplus
 }

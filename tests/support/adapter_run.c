@@ -1,4 +1,4 @@
-#include "fixture_run.h"
+#include "adapter_run.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,10 +37,10 @@ static int read_stream(run *r, const char *bytes, size_t len, size_t step, barch
     return rc < 0 ? rc : r->provider->end(r->reader, err);
 }
 
-fixture_result fixture_read(const bc_provider *provider, int http_status, int stream,
+adapter_result adapter_read(const bc_provider *provider, int http_status, int stream,
                             const char *bytes, size_t len, size_t step)
 {
-    fixture_result result = {0};
+    adapter_result result = {0};
     run r = {.provider = provider};
     bc_reply reply;
     bc_buf out;
@@ -68,7 +68,7 @@ fixture_result fixture_read(const bc_provider *provider, int http_status, int st
     return result;
 }
 
-void fixture_result_clear(fixture_result *result)
+void adapter_result_clear(adapter_result *result)
 {
     free(result->reply);
     free(result->shown);

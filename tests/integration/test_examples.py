@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Every example, run as its comment says. BARCHAN_BUILD is the build folder."""
+import json
+import os
+import re
+import subprocess
+import sys
+import unittest
+
+BUILD = os.environ["BARCHAN_BUILD"]
+TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+CLEAN = {k: v for k, v in os.environ.items() if not k.endswith(("_API_KEY", "_BASE_URL"))}
+
+
+def run(*args, **env):
+    done = subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, timeout=120, cwd=TOP, text=True,
+                          env={**CLEAN, **env})
+    return done.returncode, done.stdout, done.stderr
+
+
+def example(name, *args, **env):
+    return run(f"{BUILD}/bin/barchan", "run", f"examples/{name}", *args, **env)
+
+
+class Examples(unittest.TestCase):
+    def test_prime(self):
+        code, out, err = example("prime.lua")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(out.splitlines()[-1], "7919")
+        self.assertIn("replaying recorded model turns", out)
+        self.assertIn("exit_code: 0\nout:\n7919", out)
+
+    def test_dispatch(self):
+        code, out, err = example("dispatch.lua")
+        self.assertEqual(code, 0, err)
+        self.assertIn("declared: exec, read_file, write_file, list_files", out)
+        self.assertIn("5 notes/haiku.txt", out)
+        self.assertIn("a moon made of sand", out)
+        self.assertIn("ERROR The arguments of 'read_file' do not fit", out)
+
+    def test_custom_loop(self):
+        code, out, err = example("custom_loop.lua")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"\$ nproc\nexit_code: 0\nout:\n\d+\n")
+        self.assertIn("denied: rm -rf /workspace", out)
+
+    def test_connections_say_what_they_need(self):
+        for name, variable in (("connect_claude.lua", "ANTHROPIC_API_KEY"), ("connect_openai.lua", "OPENAI_API_KEY")):
+            code, _, err = example(name)
+            self.assertEqual(code, 1)
+            self.assertIn(f"set {variable}", err)
+
+    def test_embed_exec(self):
+        code, out, err = run(f"{BUILD}/examples/embed_exec")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"^42\nexited, exit code 0, [\d.]+ ms\n$")
+
+    def test_embed_agent(self):
+        code, out, err = run(f"{BUILD}/examples/embed_agent", "examples", "examples/data/order.jsonl")
+        self.assertEqual(code, 0, err)
+        answer = json.loads(out)
+        self.assertEqual((answer["text"], answer["stop_reason"]), ("Order 17 has shipped; a camel carries it.", "end_turn"))
+        events = [json.loads(line) for line in err.splitlines()]
+        results = [e for e in events if e["type"] == "tool_result"]
+        self.assertEqual(json.loads(results[0]["content"])["status"], "shipped")
+        self.assertEqual(events[-1]["type"], "run_finished")
+
+    def test_two_runtimes(self):
+        code, out, err = run(f"{BUILD}/examples/two_runtimes")
+        self.assertEqual((code, out), (0, "thread 1: 5 of 5 commands\nthread 2: 5 of 5 commands\n"), err)
+
+    def test_each_example_is_tested(self):
+        names = {name for name in os.listdir(f"{TOP}/examples") if name.endswith((".lua", ".c"))}
+        with open(__file__) as file:
+            text = file.read()
+        helpers = {"connect_loop.lua", "embed_agent.lua"}
+        for name in names - helpers:
+            self.assertTrue(re.search(re.escape(name) if name.endswith(".lua") else name[:-2], text), name)
+
+
+class Readme(unittest.TestCase):
+    """The code in README.md runs as it stands there."""
+
+    def blocks(self, language):
+        with open(f"{TOP}/README.md") as file:
+            return re.findall(rf"```{language}\n(.*?)```", file.read(), re.S)
+
+    def test_lua(self):
+        blocks = self.blocks("lua")
+        self.assertGreaterEqual(len(blocks), 3)
+        for block in blocks:
+            path = f"{BUILD}/readme.lua"
+            with open(path, "w") as file:
+                file.write(block)
+            code, _, err = run(f"{BUILD}/bin/barchan", "run", path)
+            self.assertEqual(code, 0, block + err)
+
+    def test_c(self):
+        blocks = self.blocks("c")
+        self.assertGreaterEqual(len(blocks), 1)
+        for block in blocks:
+            path = f"{BUILD}/readme.c"
+            with open(path, "w") as file:
+                file.write(block)
+            code, _, err = run("cc", "-Wall", "-Werror", "-o", f"{BUILD}/readme", path, f"-I{TOP}/core/include",
+                               f"-L{BUILD}/core", "-lbarchan-core", f"-Wl,-rpath,{BUILD}/core")
+            self.assertEqual(code, 0, block + err)
+            code, out, err = run(f"{BUILD}/readme")
+            self.assertEqual((code, out), (0, "42\n"), err)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])

@@ -1,0 +1,75 @@
+#include <errno.h>
+#include "base/error.h"
+#include "unit.h"
+
+START_TEST(every_field_is_filled)
+{
+    barchan_error err;
+    memset(&err, 0x55, sizeof err);
+    ck_assert_int_eq(bc_error_set(&err, BARCHAN_EINVAL, "bad %s", "thing"), BARCHAN_EINVAL);
+    ck_assert_int_eq(err.code, BARCHAN_EINVAL);
+    ck_assert_int_eq(err.os_error, 0);
+    ck_assert_int_eq(err.http_status, 0);
+    ck_assert_int_eq(err.retryable, 0);
+    ck_assert_int_eq(err.retry_after_ms, -1);
+    ck_assert_str_eq(err.where, "");
+    ck_assert_str_eq(err.provider_code, "");
+    ck_assert_str_eq(err.request_id, "");
+    ck_assert_str_eq(err.message, "bad thing");
+    ck_assert_int_eq(bc_error_set(NULL, BARCHAN_EIO, "x"), BARCHAN_EIO);
+    ck_assert_int_eq(bc_error_set_os(NULL, ENOENT, "x"), BARCHAN_ENOTFOUND);
+    bc_error_where(NULL, "x");
+}
+END_TEST
+
+START_TEST(context_goes_in_front_and_where_stays_inner)
+{
+    barchan_error err;
+    bc_error_set_os(&err, EACCES, "mount %s", "overlay");
+    ck_assert_int_eq(err.os_error, EACCES);
+    ck_assert_int_eq(err.code, BARCHAN_EPERMISSION);
+    ck_assert_int_eq(bc_error_context(&err, "create %s", "sandbox"), BARCHAN_EPERMISSION);
+    ck_assert_str_eq(err.message, "create sandbox: mount overlay: Permission denied");
+    bc_error_where(&err, "inner");
+    bc_error_where(&err, "outer");
+    ck_assert_str_eq(err.where, "inner");
+}
+END_TEST
+
+START_TEST(long_messages_are_cut_not_overrun)
+{
+    barchan_error err;
+    char text[2000];
+    memset(text, 'x', sizeof text - 1);
+    text[sizeof text - 1] = '\0';
+    bc_error_set(&err, BARCHAN_EIO, "%s", text);
+    ck_assert_uint_eq(strlen(err.message), sizeof err.message - 1);
+    bc_error_set_os(&err, EIO, "%s", text);
+    ck_assert_uint_eq(strlen(err.message), sizeof err.message - 1);
+    bc_error_context(&err, "%s", text);
+    ck_assert_uint_eq(strlen(err.message), sizeof err.message - 1);
+    bc_error_where(&err, text);
+    ck_assert_uint_eq(strlen(err.where), sizeof err.where - 1);
+}
+END_TEST
+
+START_TEST(every_status_has_its_own_name)
+{
+    for (int code = 0; code >= BARCHAN_ENOTEMPTY; code--) {
+        const char *name = barchan_status_name(code);
+        ck_assert_str_ne(name, "unknown");
+        for (int other = code + 1; other <= 0; other++) {
+            ck_assert_str_ne(name, barchan_status_name(other));
+        }
+    }
+    ck_assert_str_eq(barchan_status_name(BARCHAN_EINVAL), "invalid_argument");
+    ck_assert_str_eq(barchan_status_name(BARCHAN_ECONTEXT), "context_window");
+    ck_assert_str_eq(barchan_status_name(BARCHAN_ENOTEMPTY), "not_empty");
+    ck_assert_str_eq(barchan_status_name(BARCHAN_ENOTEMPTY - 1), "unknown");
+    ck_assert_str_eq(barchan_status_name(1), "unknown");
+    ck_assert_str_eq(barchan_status_name(-2147483647 - 1), "unknown");
+}
+END_TEST
+
+UNIT_MAIN("error", every_field_is_filled, context_goes_in_front_and_where_stays_inner,
+          long_messages_are_cut_not_overrun, every_status_has_its_own_name)
