@@ -96,23 +96,19 @@ static void copy_field(lua_State *L, const char *key, char *out, size_t size)
     lua_pop(L, 1);
 }
 
-void bl_error_from(lua_State *L, int index, barchan_error *err)
+/* Protected: err and the thrown value. Even reading a field may need memory. */
+static int l_read_error(lua_State *L)
 {
-    index = lua_absindex(L, index);
-    if (!lua_checkstack(L, 8)) {
-        bc_error_set(err, BARCHAN_ENOMEM, "not enough memory");
-        return;
-    }
-    if (!lua_istable(L, index)) {
-        const char *text = lua_type(L, index) == LUA_TSTRING ? lua_tostring(L, index) : NULL;
+    barchan_error *err = lua_touserdata(L, 1);
+    if (!lua_istable(L, 2)) {
+        const char *text = lua_type(L, 2) == LUA_TSTRING ? lua_tostring(L, 2) : NULL;
         int memory = text != NULL && strcmp(text, "not enough memory") == 0;
         bc_error_set(err, memory ? BARCHAN_ENOMEM : BARCHAN_ESCRIPT, "%s",
-                     text != NULL ? text : luaL_typename(L, index));
-        return;
+                     text != NULL ? text : luaL_typename(L, 2));
+        return 0;
     }
     char code[32] = "script";
     bc_error_set(err, BARCHAN_ESCRIPT, "(an error object without a message)");
-    lua_pushvalue(L, index);
     copy_field(L, "message", err->message, sizeof err->message);
     copy_field(L, "code", code, sizeof code);
     copy_field(L, "where", err->where, sizeof err->where);
@@ -120,10 +116,22 @@ void bl_error_from(lua_State *L, int index, barchan_error *err)
     copy_field(L, "request_id", err->request_id, sizeof err->request_id);
     err->code = code_from_name(code);
     lua_pushliteral(L, "status");
-    if (lua_rawget(L, -2) == LUA_TNUMBER) err->http_status = (int)lua_tointeger(L, -1);
-    lua_pop(L, 1);
+    if (lua_rawget(L, 2) == LUA_TNUMBER) err->http_status = (int)lua_tointeger(L, -1);
     lua_pushliteral(L, "retryable");
-    lua_rawget(L, -2);
+    lua_rawget(L, 2);
     err->retryable = lua_toboolean(L, -1);
-    lua_pop(L, 2);
+    return 0;
+}
+
+void bl_error_from(lua_State *L, int index, barchan_error *err)
+{
+    index = lua_absindex(L, index);
+    bc_error_set(err, BARCHAN_ENOMEM, "not enough memory");
+    if (!lua_checkstack(L, 4)) return;
+    lua_pushcfunction(L, l_read_error);
+    lua_pushlightuserdata(L, err);
+    lua_pushvalue(L, index);
+    if (lua_pcall(L, 2, 0, 0) == LUA_OK) return;
+    lua_pop(L, 1);
+    bc_error_set(err, BARCHAN_ENOMEM, "not enough memory");
 }

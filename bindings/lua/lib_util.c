@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/utf8.h"
 #include "errors.h"
+#include "runtime/versions.h"
 #include "state.h"
 
 /* now() -> seconds of a clock that only runs forward */
@@ -100,6 +101,30 @@ static int l_getenv(lua_State *L)
     return 1;
 }
 
+/* libraries() -> list of { name, version }: what this build runs on */
+static int l_libraries(lua_State *L)
+{
+    lua_newtable(L);
+    for (int i = 0;; i++) {
+        char version[64];
+        const char *name = bc_library_version(i, version, sizeof version);
+        if (name == NULL) break;
+        lua_createtable(L, 0, 2);
+        lua_pushstring(L, name);
+        lua_setfield(L, -2, "name");
+        lua_pushstring(L, version);
+        lua_setfield(L, -2, "version");
+        lua_rawseti(L, -2, i + 1);
+    }
+    lua_createtable(L, 0, 2);
+    lua_pushliteral(L, "lua");
+    lua_setfield(L, -2, "name");
+    lua_pushliteral(L, LUA_VERSION_MAJOR "." LUA_VERSION_MINOR "." LUA_VERSION_RELEASE);
+    lua_setfield(L, -2, "version");
+    lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
+    return 1;
+}
+
 /* error(fields) -> an error object */
 static int l_error_object(lua_State *L)
 {
@@ -119,6 +144,7 @@ void bl_open_util(lua_State *L)
                                          {"utf8_head", l_utf8_head},
                                          {"utf8_tail", l_utf8_tail},
                                          {"getenv", l_getenv},
+                                         {"libraries", l_libraries},
                                          {"error", l_error_object},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);

@@ -129,6 +129,7 @@ static void add_rows(scmp_filter_ctx ctx, uint32_t arch)
             if (nr == __NR_SCMP_ERROR && rows[i].action != ALLOW) continue; /* newer than us */
             if (nr == __NR_SCMP_ERROR) die("unknown system call", name);
             if (nr < 0 || rows[i].action == ABSENT) continue; /* not on this architecture */
+            nr = seccomp_syscall_resolve_name(name); /* rules are added by the native number */
             uint32_t action = rows[i].action == ALLOW ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM);
             if (seccomp_rule_add(ctx, action, nr, 0) < 0) die("add a rule", name);
         }

@@ -76,6 +76,9 @@ struct bc_room {
 bc_room *bc_sandbox_room(barchan_runtime *rt);
 
 /* sandbox.c */
+int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
+                           const barchan_profile *profile, const bc_backend *backend,
+                           barchan_sandbox_created_fn done, void *ud, barchan_error *err);
 void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barchan_error *why);
 /* A call on the sandbox is allowed: it exists and has not ended. */
 int bc_sandbox_check(const barchan_sandbox *sbx, barchan_error *err);

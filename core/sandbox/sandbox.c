@@ -274,8 +274,9 @@ static int open_sandbox(barchan_sandbox *sbx, const barchan_profile *profile, ba
     return rc;
 }
 
-static int create(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *given,
-                  barchan_sandbox_created_fn done, void *ud, barchan_error *err)
+int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
+                           const barchan_profile *given, const bc_backend *backend,
+                           barchan_sandbox_created_fn done, void *ud, barchan_error *err)
 {
     barchan_profile profile;
     int rc = bc_options_copy(&profile, sizeof profile, given, err);
@@ -285,7 +286,7 @@ static int create(barchan_sandbox **out, barchan_runtime *rt, const barchan_prof
     if (sbx == NULL) return bc_error_nomem(err);
     sbx->rt = rt;
     sbx->room = room;
-    sbx->backend = &bc_backend_namespace;
+    sbx->backend = backend;
     sbx->refs = 1;
     sbx->guest_fd = -1;
     sbx->born_ms = bc_clock_ms();
@@ -312,7 +313,9 @@ int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runtime *rt,
     if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;
     int rc = bc_runtime_check(rt, err);
-    if (rc == 0) rc = create(out, rt, profile, done, ud, err);
+    if (rc == 0) {
+        rc = bc_sandbox_create_with(out, rt, profile, &bc_backend_namespace, done, ud, err);
+    }
     if (rc < 0) {
         bc_error_context(err, "create sandbox");
         bc_error_where(err, "sandbox.create");

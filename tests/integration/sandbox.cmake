@@ -15,3 +15,6 @@ function(barchan_sandbox_test name)
 endfunction()
 
 barchan_sandbox_test(exec)
+barchan_sandbox_test(files)
+barchan_sandbox_test(life)
+barchan_sandbox_test(stream)

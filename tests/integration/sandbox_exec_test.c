@@ -150,8 +150,8 @@ START_TEST(caps_are_exact)
 {
     const int64_t limits[] = {1, 7, 16, 1000, 100000, 799999, 800000, 800001};
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        barchan_exec_result r = run(OPTIONS(.command = COUNT_LINES(100000) "; exit 3",
-                                            .out_limit_bytes = limits[i]));
+        barchan_exec_result r =
+            run(OPTIONS(.command = COUNT_LINES(100000) "; exit 3", .out_limit_bytes = limits[i]));
         uint64_t kept = limits[i] < 800000 ? (uint64_t)limits[i] : 800000;
         ck_assert_int_eq(r.exit_code, 3);
         ck_assert_uint_eq(r.out.len, kept);
@@ -176,9 +176,10 @@ END_TEST
 START_TEST(caps_cut_between_characters)
 {
     /* 600 bytes of a 3-byte character; 100 kept: 50 + 50, cut down to 48 + 48. */
-    barchan_exec_result r = run(OPTIONS(.command = "for i in $(seq 200); do printf '\\342\\202\\254'; "
-                                                   "done",
-                                        .out_limit_bytes = 100));
+    barchan_exec_result r =
+        run(OPTIONS(.command = "for i in $(seq 200); do printf '\\342\\202\\254'; "
+                               "done",
+                    .out_limit_bytes = 100));
     ck_assert_uint_eq(r.out.len, 96);
     ck_assert_uint_eq(r.out.head_len, 48);
     ck_assert_uint_eq(r.out.dropped, 600 - 96);
@@ -273,8 +274,8 @@ END_TEST
 START_TEST(a_fork_bomb_is_ended)
 {
     int64_t began = monotonic_ms();
-    barchan_exec_result r = run(
-        OPTIONS(.command = "b() { b | b & }; b; sleep 100", .timeout_ms = 500, .grace_ms = -1));
+    barchan_exec_result r =
+        run(OPTIONS(.command = "b() { b | b & }; b; sleep 100", .timeout_ms = 500, .grace_ms = -1));
     ck_assert_int_lt(monotonic_ms() - began, 10000);
     barchan_exec_result_clear(&r);
     sh_says("echo alive", "alive\n");
@@ -309,9 +310,10 @@ END_TEST
 
 START_TEST(detached_processes_live_on)
 {
-    barchan_exec_result r = run(OPTIONS(
-        .command = "(while :; do echo tick; echo x >> ticks; sleep 0.05; done) & echo started",
-        .detach = 1));
+    barchan_exec_result r =
+        run(OPTIONS(.command =
+                        "(while :; do echo tick; echo x >> ticks; sleep 0.05; done) & echo started",
+                    .detach = 1));
     ck_assert_int_eq(r.exit_code, 0);
     ck_assert_ptr_nonnull(strstr(r.out.data, "started\n"));
     ck_assert_int_eq(r.left_running, 0);
@@ -325,9 +327,9 @@ END_TEST
 START_TEST(a_killed_supervisor_is_no_escape)
 {
     /* As an ordinary user commands share the supervisor's user id and can kill it. */
-    barchan_exec_result r = run(
-        OPTIONS(.command = "setsid sleep 100 & kill -9 $PPID; kill -9 -1; sleep 1; exit 5",
-                .timeout_ms = 10000));
+    barchan_exec_result r =
+        run(OPTIONS(.command = "setsid sleep 100 & kill -9 $PPID; kill -9 -1; sleep 1; exit 5",
+                    .timeout_ms = 10000));
     ck_assert(r.reason == BARCHAN_EXEC_SIGNALED || r.exit_code == 5);
     barchan_exec_result_clear(&r);
     sh_says("sleep 0.1; ps -e -o comm= | grep -c sleep || true", "0\n");

@@ -2,6 +2,7 @@
 """The program `barchan` as a person at a shell meets it. BARCHAN_BIN is the program."""
 import json
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -184,6 +185,65 @@ class Ask(unittest.TestCase):
         self.assertIn(b"did you mean 'read_file'", done.stderr)
 
 
+class Terminal(unittest.TestCase):
+    """At a terminal: a spinner while something runs, colours unless NO_COLOR, escapes made visible."""
+
+    def transcript(self, code):
+        file = tempfile.NamedTemporaryFile("w", suffix=".jsonl")
+        self.addCleanup(file.close)
+        call = {"id": "1", "name": "run_python", "arguments": {"code": code}}
+        for event in ({"type": "transcript", "version": 1},
+                      {"type": "model_reply", "reply": {"role": "assistant", "text": "", "tool_calls": [call],
+                                                        "stop_reason": "tool_use"}},
+                      {"type": "model_reply", "reply": {"role": "assistant", "text": "a\x1b[31mred\u202e", "tool_calls": [],
+                                                        "stop_reason": "end_turn"}}):
+            file.write(json.dumps(event) + "\n")
+        file.flush()
+        return file.name
+
+    def at_terminal(self, *args, env=None, after=None):
+        pid, fd = pty.fork()
+        if pid == 0:
+            os.execve(BIN, [BIN, *args], {**CLEAN, "TERM": "xterm", **(env or {})})
+        output = b""
+        while True:
+            try:
+                chunk = os.read(fd, 65536)
+            except OSError:
+                break
+            if not chunk:
+                break
+            output += chunk
+            if after and after in output:
+                os.write(fd, b"\x03")  # Ctrl-C, by the terminal's own line discipline
+                after = None
+        os.close(fd)
+        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), output
+
+    def test_spinner_and_colours(self):
+        path = self.transcript("import time; time.sleep(0.5); print('\\x1b]0;title\\x07')")
+        code, output = self.at_terminal("ask", "--replay", path, "?")
+        self.assertEqual(code, 0, output)
+        self.assertIn("⠋".encode(), output)
+        self.assertIn(b"\x1b[36m> run_python", output)
+        self.assertIn(rb"a\x1b[31mred\u{202e}", output)
+        self.assertNotIn(b"\x1b]0;", output)
+        code, output = self.at_terminal("ask", "--replay", path, "?", env={"NO_COLOR": "1"})
+        self.assertEqual(code, 0)
+        self.assertNotRegex(output, rb"\x1b\[\d+m")
+
+    def test_ctrl_c_ends_the_run_and_its_sandbox(self):
+        path = self.transcript("import time; print('started'); time.sleep(4321)")
+        code, output = self.at_terminal("ask", "--replay", path, "?", after=b"0.3 s")
+        self.assertEqual(code, 130, output)
+        self.assertIn(b"stopped: cancelled", output)
+        deadline = time.monotonic() + 5
+        while time.monotonic() < deadline and subprocess.run(["pgrep", "-f", "run_python_1[.]py"],
+                                                             stdout=subprocess.DEVNULL).returncode == 0:
+            time.sleep(0.05)
+        self.assertNotEqual(subprocess.run(["pgrep", "-f", "run_python_1[.]py"], stdout=subprocess.DEVNULL).returncode, 0)
+
+
 class Tools(unittest.TestCase):
     def test_list(self):
         listed = barchan("tools", "list").stdout.decode()
@@ -213,6 +273,8 @@ class Doctor(unittest.TestCase):
         rows = {row["name"]: row for row in json.loads(done.stdout)}
         self.assertEqual(rows["ANTHROPIC_API_KEY"]["detail"], "set")
         self.assertNotIn(b"sk-very-secret", done.stdout)
+        for library in ("libcurl", "libuv", "jansson", "lua"):
+            self.assertRegex(rows[library]["detail"], r"^\d+\.\d+")
         self.assertTrue(any(re.search("kernel", name, re.I) for name in rows), rows.keys())
         self.assertEqual(done.returncode, 1 if any(r["state"] == "missing" for r in rows.values()) else 0)
         self.assertIn(b"ANTHROPIC_API_KEY", barchan("doctor").stdout)

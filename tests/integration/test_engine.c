@@ -134,6 +134,46 @@ START_TEST(memory_is_capped_and_the_engine_goes_on)
 }
 END_TEST
 
+/* A few kilobytes more each time: memory runs out at every place of the start, of a call, of an
+ * error and of the end. The host lives through all of them. */
+START_TEST(memory_may_run_out_anywhere)
+{
+    static const char script[] =
+        "local b = require 'barchan'\n"
+        "return { go = function(t) local x <close> = setmetatable({}, { __close = function() end "
+        "})\n"
+        "  local r = b.gather { function() return b.json.encode(t) end, function() b.sleep(0) "
+        "error("
+        "'x') end, function() error({ code = 'not_found', message = ('m'):rep(100) }) end }\n"
+        "  return { r[1].value, tostring(r[2].error), r[3].ok, b.toolset { 'exec' }:declarations() "
+        "}"
+        "end }";
+    int created = 0, loaded = 0, done = 0;
+    barchan_engine_destroy(engine);
+    for (size_t limit = 16 << 10; limit < 1200 << 10; limit += 3 << 10) {
+        barchan_engine_options options = {.struct_size = sizeof options,
+                                          .memory_limit_bytes = limit};
+        if (barchan_engine_create(&engine, rt, &options, &err) < 0) {
+            ck_assert_int_eq(err.code, BARCHAN_ENOMEM);
+            continue;
+        }
+        created++;
+        if (barchan_engine_load_string(engine, "=s", script, strlen(script), &err) == 0) {
+            loaded++;
+            if (barchan_engine_call(engine, "go", "{\"a\":[1,2,3]}", NULL, NULL, &err) == 0)
+                done++;
+            else
+                ck_assert_int_lt(err.code, 0);
+        }
+        barchan_engine_destroy(engine);
+    }
+    ck_assert_int_gt(done, 10);
+    ck_assert_int_gt(loaded, done);
+    ck_assert_int_gt(created, loaded);
+    open_engine(BARCHAN_LIBRARY_SAFE, 0);
+}
+END_TEST
+
 START_TEST(print_and_events_reach_the_host)
 {
     printed[0] = '\0';
@@ -352,6 +392,7 @@ int main(void)
     tcase_add_test(tc, a_script_error_has_its_place_and_a_traceback);
     tcase_add_test(tc, the_safe_library_has_no_way_out);
     tcase_add_test(tc, memory_is_capped_and_the_engine_goes_on);
+    tcase_add_test(tc, memory_may_run_out_anywhere);
     tcase_add_test(tc, print_and_events_reach_the_host);
     tcase_add_test(tc, started_calls_run_side_by_side);
     tcase_add_test(tc, a_token_cancels_from_another_thread);

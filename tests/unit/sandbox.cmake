@@ -1,1 +1,6 @@
 # barchan_unit_test(name file.c)
+barchan_unit_test(frame test_frame.c)
+barchan_unit_test(channel test_channel.c)
+barchan_unit_test(seccomp test_seccomp.c)
+target_include_directories(test_seccomp PRIVATE ${CMAKE_BINARY_DIR}/core/guest)
+add_dependencies(test_seccomp barchan_guest) # which has the filter made

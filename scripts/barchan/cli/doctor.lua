@@ -18,7 +18,10 @@ exit code: 0 when a sandbox can be created, 1 when something needed is missing.
 local key_variables = { "ANTHROPIC_API_KEY", "OPENAI_API_KEY" }
 local url_variables = { "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL" }
 
-local function model_rows(rows)
+local function other_rows(rows)
+  for _, library in ipairs(core.util.libraries()) do
+    rows[#rows + 1] = { name = library.name, state = "info", detail = library.version }
+  end
   for _, name in ipairs(key_variables) do
     local value = core.util.getenv(name)
     rows[#rows + 1] = {
@@ -40,7 +43,7 @@ function command.main(words)
   if #rest > 0 then args.fail("unexpected argument '%s'", rest[1]) end
   local rows, err = core.sandbox.doctor()
   if not rows then error(err, 0) end
-  model_rows(rows)
+  other_rows(rows)
   local missing = 0
   for _, row in ipairs(rows) do
     if row.state == "missing" then missing = missing + 1 end
