@@ -342,7 +342,7 @@ int main(void)
 {
     const char *argv[] = {"python3", BYTE_SERVER, NULL};
     if (peer_start(&server, argv) < 0) {
-        printf("skipped: python3 is not there\n");
+        printf("SKIP python3 is not there\n");
         return SKIPPED;
     }
     Suite *suite = suite_create("provider_http");

@@ -200,12 +200,13 @@ START_TEST(calls_in_pieces)
 {
     /* As it should be. */
     ck_assert_str_eq(
-        calls_of(CALLS("{\"index\":0,\"id\":\"a\",\"type\":\"function\",\"function\":{\"name\":"
-                       "\"f\",\"arguments\":\"\"}}") CALLS(
-            "{\"index\":1,\"id\":\"b\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}")
-                     CALLS("{\"index\":0,\"function\":{\"arguments\":\"{\\\"x\\\":\"}}")
-                         CALLS("{\"index\":0,\"function\":{\"arguments\":\"1}\"}}")
-                             END("\"tool_calls\"")),
+        calls_of(
+            CALLS("{\"index\":0,\"id\":\"a\",\"type\":\"function\",\"function\":{\"name\":"
+                  "\"f\",\"arguments\":\"\"}}")
+                CALLS(
+                    "{\"index\":1,\"id\":\"b\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}")
+                    CALLS("{\"index\":0,\"function\":{\"arguments\":\"{\\\"x\\\":\"}}") CALLS(
+                        "{\"index\":0,\"function\":{\"arguments\":\"1}\"}}") END("\"tool_calls\"")),
         "a:f:{\"x\":1} b:g:{}");
     /* Q1: arguments as an object. Q2: blank or null. Q7: no type. Q23: several at once. */
     ck_assert_str_eq(
