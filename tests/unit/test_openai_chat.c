@@ -253,6 +253,19 @@ START_TEST(calls_in_pieces)
                                       CALLS("{\"index\":0,\"function\":{\"arguments\":\"{}\"}}")
                                           END("\"stop\"")),
                      "a:get_time:{}");
+    /* A name repeated to the end makes no call of its own; with other arguments it does. */
+    ck_assert_str_eq(
+        calls_of(
+            CALLS("{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}")
+                CALLS("{\"index\":0,\"function\":{\"name\":\"f\",\"arguments\":\"\"}}")
+                    END("\"stop\"")),
+        "a:f:{}");
+    const char *two = calls_of(
+        CALLS("{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}")
+            CALLS("{\"index\":0,\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"y\\\":1}\"}}")
+                END("\"stop\""));
+    ck_assert_ptr_nonnull(strstr(two, "a:f:{} "));
+    ck_assert_ptr_nonnull(strstr(two, ":f:{\"y\":1}"));
     /* Q6: empty ids and names overwrite nothing; the id may come late. */
     ck_assert_str_eq(
         calls_of(
