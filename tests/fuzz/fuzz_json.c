@@ -58,7 +58,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int rc = scan_all(text, size);
     CLAIM((bc_json_view(&view, text, size, 0, NULL) == 0) == (rc == 0));
     int unique = bc_json_view(&strict, text, size, BC_JSON_UNIQUE_KEYS, NULL);
-    if (unique == 0) CLAIM(rc == 0 && json_equal(view, strict));
+    if (unique == 0) {
+        /* By their text: json_equal stops at a NUL in a key. */
+        char *a = json_dumps(view, JSON_ENCODE_ANY), *b = json_dumps(strict, JSON_ENCODE_ANY);
+        CLAIM(rc == 0 && a != NULL && b != NULL && strcmp(a, b) == 0);
+        free(a);
+        free(b);
+    }
     if (view != NULL) {
         char *dumped = json_dumps(view, JSON_ENCODE_ANY);
         CLAIM(dumped != NULL && bc_json_validate(dumped, strlen(dumped), NULL) == 0);
