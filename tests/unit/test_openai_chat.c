@@ -348,8 +348,8 @@ START_TEST(text_and_reasoning)
     /* Q19: by every name, never in the answer. */
     static const char *const fields[] = {"{\"reasoning\":\"hm\"}", "{\"reasoning_content\":\"hm\"}",
                                          "{\"reasoning\":\"hm\",\"reasoning_content\":\"hm\"}",
-                                         "{\"content\":[{\"type\":\"thinking\",\"thinking\":[{"
-                                         "\"type\":\"text\",\"text\":\"hm\"}]}]}"};
+                                         ("{\"content\":[{\"type\":\"thinking\",\"thinking\":[{"
+                                          "\"type\":\"text\",\"text\":\"hm\"}]}]}")};
     for (int i = 0; i < 4; i++) {
         char text[1024];
         snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":%s}]}\n\n%s", fields[i],
