@@ -412,6 +412,10 @@ def main():
     if len(sys.argv) > 2:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(sys.argv[1], sys.argv[2])
+    if len(sys.argv) > 3:  # at most this version
+        tls.set_ciphers("ALL:@SECLEVEL=0")
+        tls.minimum_version = ssl.TLSVersion.TLSv1
+        tls.maximum_version = {"1.1": ssl.TLSVersion.TLSv1_1, "1.2": ssl.TLSVersion.TLSv1_2}[sys.argv[3]]
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", 0))
