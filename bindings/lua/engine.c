@@ -9,9 +9,8 @@
 #include "library.h"
 #include "loader.h"
 #include "watchdog.h"
+#include "limits.h"
 
-#define DEFAULT_SAFE_LIMIT_BYTES ((size_t)64 << 20)
-#define DEFAULT_SAFE_SLICE_MS 1000
 
 int bl_engine_check(const barchan_engine *engine, barchan_error *err)
 {
@@ -190,10 +189,10 @@ int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
     engine->functions_ref = LUA_NOREF;
     engine->limit_bytes = full.memory_limit_bytes;
     if (engine->limit_bytes == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
-        engine->limit_bytes = DEFAULT_SAFE_LIMIT_BYTES;
+        engine->limit_bytes = BL_SAFE_MEMORY_BYTES;
     }
     if (full.slice_limit_ms == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
-        full.slice_limit_ms = DEFAULT_SAFE_SLICE_MS;
+        full.slice_limit_ms = BL_SAFE_SLICE_MS;
     }
     engine->host.on_event = full.on_event;
     engine->host.on_print = full.on_print;

@@ -4,10 +4,9 @@
 #include <string.h>
 #include "errors.h"
 #include "handle.h"
+#include "limits.h"
 
 #define EXEC_META "barchan.core.exec"
-/* Chunks that wait for the script; beyond this the core is paused, and soon the command blocks. */
-#define QUEUE_BYTES (64 * 1024)
 
 typedef struct chunk {
     struct chunk *next;
@@ -55,7 +54,7 @@ static void on_output(barchan_exec *exec, barchan_stream stream, const char *dat
         self->first = item;
     self->last = item;
     self->queued += len;
-    if (self->queued >= QUEUE_BYTES && !self->paused) {
+    if (self->queued >= BL_EXEC_QUEUE_BYTES && !self->paused) {
         self->paused = 1;
         barchan_exec_pause(exec);
     }
@@ -268,7 +267,7 @@ static int finish_read(lua_State *L, bl_op *op)
     if (self->first == NULL) self->last = NULL;
     self->queued -= item->len;
     op->ready = self->first != NULL || self->ended;
-    if (self->queued < QUEUE_BYTES / 2) unpause(self);
+    if (self->queued < BL_EXEC_QUEUE_BYTES / 2) unpause(self);
     return bl_push_pair(L, item->stream == BARCHAN_STREAM_OUT ? "out" : "err", item->data,
                         item->len, item);
 }

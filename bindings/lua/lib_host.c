@@ -8,9 +8,9 @@
 #include "handle.h"
 #include "runtime/reader.h"
 #include "value.h"
+#include "limits.h"
 
 #define CALL_META "barchan.core.host_call"
-#define LOG_LINE_BYTES 1000
 #define STDIN_META "barchan.core.stdin"
 
 /* ---- events and output ---- */
@@ -36,7 +36,7 @@ static void log_lines(barchan_runtime *rt, const char *text)
 {
     do {
         int len = (int)strcspn(text, "\n");
-        int part = len < LOG_LINE_BYTES ? len : LOG_LINE_BYTES;
+        int part = len < BL_LOG_LINE_BYTES ? len : BL_LOG_LINE_BYTES;
         bc_log(rt, BARCHAN_LOG_INFO, "%.*s", part, text);
         text += part;
         if (part == len && *text == '\n') text++;

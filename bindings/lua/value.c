@@ -7,10 +7,10 @@
 #include "base/json_scan.h"
 #include "base/json_write.h"
 #include "state.h"
+#include "limits.h"
 
 #define ARRAY_META "barchan.array"
 #define ENCODER_META "barchan.json.encoder"
-#define MAX_ARRAY_ITEMS (1 << 24)
 
 void bl_push_array_meta(lua_State *L)
 {
@@ -161,7 +161,7 @@ static int is_array(lua_State *L, encoder *e, int index, lua_Integer *count)
         seen++;
     }
     if (seen != n) complain(L, e, "a table with holes");
-    if (n > MAX_ARRAY_ITEMS) complain(L, e, "so many items");
+    if (n > BL_JSON_MAX_ITEMS) complain(L, e, "so many items");
     *count = n;
     return 1;
 }

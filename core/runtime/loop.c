@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/limits.h"
 
 struct bc_post {
     bc_post *next;

@@ -31,6 +31,7 @@ static void open_engine(barchan_library library, size_t limit)
                                       .script_dirs = dirs,
                                       .library = library,
                                       .memory_limit_bytes = limit,
+                                      .slice_limit_ms = 20000, /* sanitizers are slow */
                                       .on_print = on_print,
                                       .on_event = on_event};
     ck_assert_msg(barchan_engine_create(&engine, rt, &options, &err) == 0, "%s", err.message);
@@ -196,6 +197,8 @@ END_TEST
 
 START_TEST(a_tool_that_runs_away_is_an_error_result)
 {
+    barchan_engine_destroy(engine);
+    ck_assert_int_eq(barchan_engine_create(&engine, rt, NULL, &err), 0);
     load("local b = require 'barchan' local tools = b.toolset { { name = 'spin', description = '', "
          "run"
          " = function() while true do end end } } return { f = function() local m = "
