@@ -457,10 +457,12 @@ START_TEST(two_hundred_cycles)
     ck_assert_int_eq(first_child(), launcher);
     ck_assert_int_eq(count_fds(), fds);
     ck_assert_int_eq(count_mounts(), mounts);
-    for (int i = 0; i < 100 && count_dir(path) != launcher_fds; i++) {
-        usleep(10000); /* it closes them right after the last death */
+    /* It keeps the locks of up to eight id ranges; all else it closes right after a death. */
+    int kept = is_root() ? 8 : 0;
+    for (int i = 0; i < 100 && count_dir(path) > launcher_fds + kept; i++) {
+        usleep(10000);
     }
-    ck_assert_int_eq(count_dir(path), launcher_fds);
+    ck_assert_int_le(count_dir(path), launcher_fds + kept);
     /* Others on the machine may take and give back slots, groups and files meanwhile. */
     ck_assert_int_le(count_slots(), slots + 8);
     ck_assert_int_le(count_dir("/tmp"), tmp + 8);
