@@ -303,6 +303,15 @@ START_TEST(a_missing_layer_is_named)
                       NULL,
                   "%s", info.layers);
     sh_says("echo fine; ls /proc", "fine\n");
+    /* The tree of a command is found without /proc, too. */
+    int64_t began = monotonic_ms();
+    barchan_exec_result r =
+        sh("sleep 100 & setsid sleep 100 & (sleep 100 & exec sleep 100) & echo done");
+    ck_assert_int_lt(monotonic_ms() - began, 3000);
+    ck_assert_str_eq(r.out.data, "done\n");
+    ck_assert_int_ge(r.left_running, 3);
+    barchan_exec_result_clear(&r);
+    ck_assert_int_eq(barchan_file_write(sbx, "f", "x", 1, &err), 0);
     teardown();
 }
 END_TEST
