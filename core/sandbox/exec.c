@@ -145,6 +145,10 @@ static const bc_stream_ops exec_ops = {on_frame, on_lost};
 static void on_late(void *ud)
 {
     barchan_exec *exec = ud;
+    if (exec->paused) { /* it may be over, and its end waits behind output that nobody takes */
+        bc_timer_set(exec->timer, BC_EXEC_MARGIN_MS);
+        return;
+    }
     exec->stream.sbx->abandoned = 1;
     bc_stream_send(&exec->stream, BC_FRAME_CANCEL, NULL, 0, NULL, 0, NULL);
     finish_later(exec, exec->cancelled ? BARCHAN_EXEC_CANCELLED : BARCHAN_EXEC_TIMEOUT);
