@@ -30,7 +30,7 @@ typedef struct bc_chat_reader {
     bc_buf extra;                      /* members of the message that must go back (Gemini) */
     bc_chat_call *calls;
     size_t call_count;
-    size_t total_bytes;
+    size_t total_bytes, looked_at;
     int begun, ended; /* a choice was seen; the end was */
     int whole;        /* one body, no stream */
 } bc_chat_reader;

@@ -48,11 +48,15 @@ static int same_text(const bc_text *text, bc_json_span span)
     return have.len == span.len - 2 && memcmp(have.data, span.data + 1, have.len) == 0;
 }
 
-/* Complete arguments: nothing can follow but another call. */
-static int is_whole(bc_chat_call *call)
+/* Complete arguments: nothing can follow but another call. The cost of asking is bounded, because a
+ * server that repeats the name in every piece would have the whole looked at each time. */
+static int is_whole(bc_chat_reader *reader, bc_chat_call *call)
 {
     if (call->object.len > 0) return 1;
-    if (bc_text_is_empty(&call->arguments)) return 0;
+    bc_json_span escaped = bc_text_escaped(&call->arguments);
+    if (escaped.len == 0 || escaped.data[escaped.len - 1] != '}') return 0;
+    reader->looked_at += escaped.len;
+    if (reader->looked_at > BC_MODEL_MAX_TURN_BYTES) return 0;
     if (bc_text_settle(&call->arguments, 0, NULL) < 0) return 0;
     return bc_json_validate(bc_buf_data(&call->arguments.plain), call->arguments.plain.len, NULL) ==
            0;
@@ -75,10 +79,19 @@ static bc_chat_call *by_index(bc_chat_reader *reader, int64_t index)
     return NULL;
 }
 
-static int begins_another(bc_chat_call *call, const entry *e)
+static int has_arguments(const entry *e)
+{
+    return is_text(e->arguments) || (e->arguments.len > 0 && e->arguments.data[0] == '{');
+}
+
+/* The same name without arguments only repeats what is known: taken for a new call, it would be one
+ * that the model never made. */
+static int begins_another(bc_chat_reader *reader, bc_chat_call *call, const entry *e)
 {
     if (is_text(e->id) && !bc_text_is_empty(&call->id)) return 1; /* by_id knew it not */
-    return is_text(e->name) && !bc_text_is_empty(&call->name) && is_whole(call);
+    if (!is_text(e->name) || bc_text_is_empty(&call->name)) return 0;
+    if (same_text(&call->name, e->name) && !has_arguments(e)) return 0;
+    return is_whole(reader, call);
 }
 
 static bc_chat_call *find(bc_chat_reader *reader, const entry *e, size_t position, size_t count)
@@ -92,7 +105,7 @@ static bc_chat_call *find(bc_chat_reader *reader, const entry *e, size_t positio
     } else if (reader->call_count > 0) {
         call = &reader->calls[reader->call_count - 1];
     }
-    return call != NULL && begins_another(call, e) ? NULL : call;
+    return call != NULL && begins_another(reader, call, e) ? NULL : call;
 }
 
 static bc_chat_call *add(bc_chat_reader *reader, barchan_error *err)

@@ -6,6 +6,10 @@
  * kept and reused, HTTP/2 where the server has it. Nothing blocks: closing a request in any state,
  * name resolution included, returns at once.
  *
+ * One thing is libcurl's own and cannot be turned off from here: with the variable SSLKEYLOGFILE in
+ * the process's environment it writes TLS session keys to that file. Who can set that can read the
+ * process's memory as well.
+ *
  * Handlers run in a dispatch and may close the request, or anything else. After bc_http_close no
  * handler runs.
  */

@@ -133,6 +133,7 @@ end
 
 local function complete(self, given)
   local wants = given.on_delta ~= nil or given.on_event ~= nil
+  if toolset.is_toolset(given.tools) then given.tools:refresh() end
   local completion, err = self.handle:start(request_of(self, given), wants)
   if not completion then return nil, err end
   for kind, data in completion.next, completion do

@@ -28,3 +28,16 @@ foreach(name provider_http provider_cancel)
   add_test(NAME integration/${name} COMMAND ${name})
   set_tests_properties(integration/${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
 endforeach()
+
+barchan_provider_program(provider_aimock provider_aimock.c peer.c)
+target_link_libraries(provider_aimock PRIVATE PkgConfig::CHECK)
+add_test(NAME integration/provider_aimock COMMAND provider_aimock
+  ${PROJECT_SOURCE_DIR}/tests/support/aimock.mjs ${PROJECT_BINARY_DIR}/aimock
+  ${PROJECT_SOURCE_DIR}/tests/data/provider/aimock_prime.json)
+set_tests_properties(integration/provider_aimock PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+
+barchan_provider_program(provider_tls provider_tls.c)
+add_test(NAME integration/provider_tls COMMAND python3
+  ${CMAKE_CURRENT_SOURCE_DIR}/test_provider_tls.py $<TARGET_FILE:provider_tls>
+  ${PROJECT_SOURCE_DIR}/tests/support)
+set_tests_properties(integration/provider_tls PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <curl/curl.h>
 #include <dirent.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,6 +200,44 @@ START_TEST(many_at_once)
 }
 END_TEST
 
+/* Each thread has its own runtime, and they share nothing (ThreadSanitizer looks on). */
+static void *own_runtime(void *ud)
+{
+    long good = 0;
+    char url[64];
+    barchan_runtime *mine = NULL;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/ok", server.port);
+    if (barchan_runtime_create(&mine, NULL, NULL) < 0) return NULL;
+    barchan_model *model = NULL;
+    barchan_model_options o = {
+        .struct_size = sizeof o, .provider = "anthropic", .name = "m", .base_url = url};
+    if (barchan_model_create(&model, mine, &o, NULL) == 0) {
+        for (int i = 0; i < 10; i++) {
+            char *reply = NULL;
+            good +=
+                barchan_model_complete(model, request, strlen(request), NULL, &reply, NULL) == 0;
+            free(reply);
+        }
+    }
+    barchan_runtime_destroy(mine);
+    *(long *)ud = good;
+    return NULL;
+}
+
+START_TEST(threads_share_nothing)
+{
+    pthread_t threads[4];
+    long good[4] = {0};
+    for (int i = 0; i < 4; i++) {
+        ck_assert_int_eq(pthread_create(&threads[i], NULL, own_runtime, &good[i]), 0);
+    }
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        ck_assert_int_eq(good[i], 10);
+    }
+}
+END_TEST
+
 static barchan_error fail_at(const char *url)
 {
     barchan_error err = {0};
@@ -231,7 +270,7 @@ START_TEST(unknown_certificates_are_refused)
 {
     char url[64];
     if (!has_tls) {
-        printf("no oracle: a certificate could not be made (openssl is missing)\n");
+        printf("SKIP no oracle: a certificate could not be made (openssl is missing)\n");
         return;
     }
     snprintf(url, sizeof url, "https://127.0.0.1:%d/ok", tls_server.port);
@@ -359,7 +398,7 @@ int main(void)
 {
     const char *argv[] = {"python3", BYTE_SERVER, NULL};
     if (peer_start(&server, argv) < 0) {
-        printf("skipped: python3 is not there\n");
+        printf("SKIP python3 is not there\n");
         return SKIPPED;
     }
     has_tls = start_tls() == 0;
@@ -369,6 +408,7 @@ int main(void)
     tcase_add_test(tc, ends_promptly_in_every_state);
     tcase_add_test(tc, no_descriptor_is_left);
     tcase_add_test(tc, many_at_once);
+    tcase_add_test(tc, threads_share_nothing);
     tcase_add_test(tc, unknown_certificates_are_refused);
     tcase_add_test(tc, a_closed_port_is_a_clear_error);
     tcase_add_test(tc, addresses_are_checked);

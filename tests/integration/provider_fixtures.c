@@ -64,7 +64,7 @@ int main(int argc, char **argv)
     if (argc != 3) return fprintf(stderr, "usage: %s BESIDE KNOWN_UNMATCHED\n", argv[0]), 2;
     const char *folder = fixture_folder(argv[1], path, sizeof path);
     if (folder == NULL) {
-        printf("skipped: no recordings in $BARCHAN_FIXTURES or %s\n", argv[1]);
+        printf("SKIP no recordings in $BARCHAN_FIXTURES or %s\n", argv[1]);
         return SKIPPED;
     }
     bc_buf known;
@@ -79,7 +79,9 @@ int main(int argc, char **argv)
     printf("anthropic: %d / %d\nopenai chat: %d / %d\nfixtures: %d / %d\n", counts[0].matched,
            counts[0].total, counts[1].matched, counts[1].total,
            counts[0].matched + counts[1].matched, counts[0].total + counts[1].total);
+    int bad = counts[0].surprises + counts[1].surprises;
+    printf("%d passed, %d failed\n", counts[0].total + counts[1].total - bad, bad);
     json_decref(index);
     bc_buf_clear(&known);
-    return counts[0].surprises + counts[1].surprises == 0 && counts[0].total > 0 ? 0 : 1;
+    return bad == 0 && counts[0].total > 0 ? 0 : 1;
 }

@@ -81,6 +81,7 @@ static int run_all(const json_t *index, const char *folder, int port)
     }
     barchan_runtime_destroy(rt);
     printf("fixtures over http: %d / %d\n", matched, total);
+    printf("%d passed, %d failed\n", matched, total - matched);
     return matched == total && total > 0 ? 0 : 1;
 }
 
@@ -92,12 +93,12 @@ int main(int argc, char **argv)
     const char *serve[] = {"python3", argv[2], NULL};
     peer server;
     if (folder == NULL) {
-        printf("skipped: no recordings in $BARCHAN_FIXTURES or %s\n", argv[1]);
+        printf("SKIP no recordings in $BARCHAN_FIXTURES or %s\n", argv[1]);
         return SKIPPED;
     }
     setenv("BARCHAN_FIXTURES", folder, 1);
     if (peer_start(&server, serve) < 0) {
-        printf("skipped: python3 is not there\n");
+        printf("SKIP python3 is not there\n");
         return SKIPPED;
     }
     json_t *index = json_load_file(path, 0, NULL);

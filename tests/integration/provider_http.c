@@ -1,6 +1,7 @@
 /* Completions over real connections on loopback, with servers that behave and servers that do not.
  */
 #include <check.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -312,6 +313,34 @@ START_TEST(connections_are_reused)
 }
 END_TEST
 
+/* The peer is gone while the request is still being sent: an error, never a signal. */
+START_TEST(large_requests_and_early_refusals)
+{
+    enum { MANY = 8 << 20 };
+    char *request = malloc(MANY + 200);
+    int at = snprintf(request, 200, "{\"messages\":[{\"role\":\"user\",\"content\":\"");
+    memset(request + at, 'x', MANY);
+    memcpy(request + at + MANY, "\"}]}", 5);
+    struct sigaction before, now;
+    sigaction(SIGPIPE, NULL, &before);
+    ck_assert(before.sa_handler == SIG_DFL); /* the oracle: a signal would end the test */
+    barchan_error err = fail_with("early413", request, NULL);
+    ck_assert_msg(err.code == BARCHAN_ECONTEXT, "%s", err.message);
+    for (int i = 0; i < 5; i++) {
+        err = fail_with("earlyreset", request, NULL);
+        ck_assert_msg(err.code == BARCHAN_ENETWORK, "%s", err.message);
+    }
+    sigaction(SIGPIPE, NULL, &now);
+    ck_assert(now.sa_handler == SIG_DFL);
+    barchan_model *model = model_with("ok", NULL);
+    json_t *reply = complete(model, request);
+    ck_assert_str_eq(text_of(reply), "Hello \xE2\x82\xAC\xF0\x9F\x98\x80");
+    json_decref(reply);
+    barchan_model_destroy(model);
+    free(request);
+}
+END_TEST
+
 START_TEST(the_environment_is_ignored)
 {
     char home[] = "/tmp/barchan-home-XXXXXX", path[64];
@@ -342,7 +371,7 @@ int main(void)
 {
     const char *argv[] = {"python3", BYTE_SERVER, NULL};
     if (peer_start(&server, argv) < 0) {
-        printf("skipped: python3 is not there\n");
+        printf("SKIP python3 is not there\n");
         return SKIPPED;
     }
     Suite *suite = suite_create("provider_http");
@@ -357,6 +386,7 @@ int main(void)
     tcase_add_test(tc, broken_answers_are_errors);
     tcase_add_test(tc, silence_and_slowness_have_deadlines);
     tcase_add_test(tc, connections_are_reused);
+    tcase_add_test(tc, large_requests_and_early_refusals);
     tcase_add_test(tc, the_environment_is_ignored);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

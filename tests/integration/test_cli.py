@@ -41,7 +41,7 @@ class Front(unittest.TestCase):
                 (["exec", "--timeout", "-1", "--", "ls"], b"greater than 0"),
                 (["exec", "--env", "novalue", "--", "ls"], b"--env takes NAME=value"),
                 (["ask", "hello"], b"no model to ask: set ANTHROPIC_API_KEY"),
-                (["tools", "lsit"], b"list or call expected"),
+                (["tools", "lsit"], b"list, call, check or watch expected"),
                 ([], b"usage: barchan COMMAND")):
             done = barchan(*words)
             self.assertEqual(done.returncode, 2, words)
@@ -275,6 +275,37 @@ class Tools(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"code: is missing", done.stdout)
         self.assertEqual(barchan("tools", "call", "run_python", "{").returncode, 2)
+
+
+    def test_check(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "one.lua")
+            with open(path, "w") as file:
+                file.write("return { name = 'one', run = print }")
+            done = barchan("tools", "check", folder)
+            self.assertEqual((done.returncode, done.stdout), (0, b"1 tools: one\n"))
+            with open(path, "w") as file:
+                file.write("\nreturn {")
+            done = barchan("tools", "check", folder)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"{path}:2:".encode(), done.stderr)
+
+    def test_watch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def write(text):
+                with open(os.path.join(folder, "one.lua"), "w") as file:
+                    file.write(text)
+            write("return { name = 'one', run = print }")
+            process = subprocess.Popen([BIN, "tools", "watch", folder], stdout=subprocess.PIPE, env=CLEAN)
+            self.assertEqual(process.stdout.readline(), b"tools: one\n")
+            write("return { { name = 'one', run = print }, { name = 'two', run = print } }")
+            self.assertEqual(process.stdout.readline(), b"added: two\n")
+            self.assertEqual(process.stdout.readline(), b"changed: one\n")
+            write("return")
+            self.assertIn(b"refused, the old set stays: " + folder.encode(), process.stdout.readline())
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(10), 130)
+            process.stdout.close()
 
 
 class Doctor(unittest.TestCase):

@@ -49,7 +49,9 @@ adapter_result adapter_read(const bc_provider *provider, int http_status, int st
     bc_reply_init(&reply, on_delta, &r);
     r.reader = provider->reader_create(&reply);
     int rc;
-    if (http_status >= 400) {
+    if (r.reader == NULL) {
+        rc = bc_error_nomem(&result.err);
+    } else if (http_status >= 400) {
         rc = bc_provider_http_error(&result.err, http_status, "application/json", bytes, len);
     } else if (stream) {
         rc = read_stream(&r, bytes, len, step, &result.err);

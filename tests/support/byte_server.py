@@ -78,6 +78,9 @@ class Connection:
         for line in lines[1:]:
             name, value = line.split(":", 1)
             headers[name.lower()] = value.strip()
+        early = lines[0].split(" ")[1].split("/")[1]
+        if early in ("early413", "earlyreset"):
+            refuse_early(self, early)
         length = int(headers.get("content-length", "0"))
         while len(self.buffer) < length:
             self.fill()
@@ -111,6 +114,18 @@ class Connection:
         for part in parts:
             self.chunk(part)
         self.send(b"0\r\n\r\n")
+
+
+def refuse_early(c, how):
+    """Before the body was read: an answer and a close, or a reset."""
+    if how == "early413":
+        c.answer({"type": "error", "error": {"type": "request_too_large", "message": "Too large"}},
+                 status="413 Too Large", extra=["connection: close"])
+        c.sock.shutdown(socket.SHUT_WR)
+        time.sleep(0.2)  # the client reads the answer before the reset that unread bytes cause
+    else:
+        c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+    raise Gone()
 
 
 # ---- scenarios: a function of the connection, the request and the rest of the path ----
@@ -397,6 +412,10 @@ def main():
     if len(sys.argv) > 2:
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         tls.load_cert_chain(sys.argv[1], sys.argv[2])
+    if len(sys.argv) > 3:  # at most this version
+        tls.set_ciphers("ALL:@SECLEVEL=0")
+        tls.minimum_version = ssl.TLSVersion.TLSv1
+        tls.maximum_version = {"1.1": ssl.TLSVersion.TLSv1_1, "1.2": ssl.TLSVersion.TLSv1_2}[sys.argv[3]]
     listener = socket.socket()
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     listener.bind(("127.0.0.1", 0))

@@ -8,3 +8,8 @@ foreach(name anthropic openai_chat)
   barchan_unit_test(${name} test_${name}.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
 endforeach()
+
+barchan_unit_test(alloc test_alloc.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
+target_include_directories(test_alloc PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
+target_link_options(test_alloc PRIVATE
+  -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)

@@ -229,9 +229,12 @@ START_TEST(a_stream_becomes_a_turn)
                             BLOCK(3, "{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":"
                                      "{},\"caller\":{\"a\":0.10}}")
                                 DELTA(3, "{\"type\":\"input_json_delta\",\"partial_json\":\"{"
-                                         "\\\"x\\\": 1\"}") DELTA(
-                                    3, "{\"type\":\"input_json_delta\",\"partial_json\":\".0}\"}")
-                                    STOP(3) "data: {\"type\":\"what_is_new\"}\n\n" END("tool_use"));
+                                         "\\\"x\\\": 1\"}")
+                                    DELTA(
+                                        3,
+                                        "{\"type\":\"input_json_delta\",\"partial_json\":\".0}\"}")
+                                        STOP(3) "data: {\"type\":\"what_is_new\"}\n\n" END(
+                                            "tool_use"));
     ck_assert_str_eq(get(r, "text"), "a\xF0\x9F\x98\x80");
     ck_assert_str_eq(get(r, "reasoning"), "hm\xC3\xA9");
     ck_assert_str_eq(get(r, "stop_reason"), "tool_use");
@@ -257,18 +260,16 @@ START_TEST(inputs_of_every_kind)
 {
     json_t *r = reply_of(
         1,
-        START BLOCK(0, "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}") DELTA(
-            0, "{\"type\":\"input_json_delta\",\"partial_json\":\"\"}")
-            STOP(0) BLOCK(1, "{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"f\",\"input\":{"
-                             "\"whole\":1}}") STOP(1) BLOCK(
-                2, "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{}}")
-                DELTA(2, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":\"}") STOP(
-                    2) BLOCK(3, "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}")
-                    STOP(3) BLOCK(
-                        4,
-                        "{\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":\"web\",\"input\":{}}")
-                        DELTA(4,
-                              "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"q\\\":1}\"}")
+        START BLOCK(0, "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}")
+            DELTA(0, "{\"type\":\"input_json_delta\",\"partial_json\":\"\"}") STOP(0) BLOCK(
+                1, "{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"f\",\"input\":{"
+                   "\"whole\":1}}") STOP(1)
+                BLOCK(2, "{\"type\":\"tool_use\",\"id\":\"c\",\"name\":\"f\",\"input\":{}}") DELTA(
+                    2, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":\"}") STOP(2)
+                    BLOCK(3, "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}")
+                        STOP(3) BLOCK(4, "{\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":"
+                                         "\"web\",\"input\":{}}") DELTA(
+                            4, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"q\\\":1}\"}")
                             STOP(4) END("tool_use"));
     const json_t *calls = bc_json_get_array(r, "tool_calls"),
                  *bad = bc_json_get_array(r, "invalid_tool_calls");

@@ -116,10 +116,9 @@ END_TEST
 
 START_TEST(the_locale_does_not_show)
 {
-    /* A comma, and a decimal sign of two bytes. */
-    static const char *const locales[] = {"de_DE", "ps_AF"};
-    for (int i = 0; i < 2; i++) {
-        if (!scratch_locale(locales[i])) continue;
+    /* Pashto's decimal sign has two bytes. */
+    int made = scratch_locale("ps_AF");
+    if (made) {
         char half[16];
         snprintf(half, sizeof half, "%.1f", 0.5);
         ck_assert_str_ne(half, "0.5"); /* the oracle: printf does follow it */
@@ -130,6 +129,7 @@ START_TEST(the_locale_does_not_show)
         ck_assert(scan.real == -127.5);
     }
     scratch_locale_drop();
+    if (!made) printf("SKIP no oracle: localedef could not make a locale\n");
     bc_buf_clear(&out);
 }
 END_TEST

@@ -200,12 +200,13 @@ START_TEST(calls_in_pieces)
 {
     /* As it should be. */
     ck_assert_str_eq(
-        calls_of(CALLS("{\"index\":0,\"id\":\"a\",\"type\":\"function\",\"function\":{\"name\":"
-                       "\"f\",\"arguments\":\"\"}}") CALLS(
-            "{\"index\":1,\"id\":\"b\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}")
-                     CALLS("{\"index\":0,\"function\":{\"arguments\":\"{\\\"x\\\":\"}}")
-                         CALLS("{\"index\":0,\"function\":{\"arguments\":\"1}\"}}")
-                             END("\"tool_calls\"")),
+        calls_of(
+            CALLS("{\"index\":0,\"id\":\"a\",\"type\":\"function\",\"function\":{\"name\":"
+                  "\"f\",\"arguments\":\"\"}}")
+                CALLS(
+                    "{\"index\":1,\"id\":\"b\",\"function\":{\"name\":\"g\",\"arguments\":\"{}\"}}")
+                    CALLS("{\"index\":0,\"function\":{\"arguments\":\"{\\\"x\\\":\"}}") CALLS(
+                        "{\"index\":0,\"function\":{\"arguments\":\"1}\"}}") END("\"tool_calls\"")),
         "a:f:{\"x\":1} b:g:{}");
     /* Q1: arguments as an object. Q2: blank or null. Q7: no type. Q23: several at once. */
     ck_assert_str_eq(
@@ -252,6 +253,19 @@ START_TEST(calls_in_pieces)
                                       CALLS("{\"index\":0,\"function\":{\"arguments\":\"{}\"}}")
                                           END("\"stop\"")),
                      "a:get_time:{}");
+    /* A name repeated to the end makes no call of its own; with other arguments it does. */
+    ck_assert_str_eq(
+        calls_of(
+            CALLS("{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}")
+                CALLS("{\"index\":0,\"function\":{\"name\":\"f\",\"arguments\":\"\"}}")
+                    END("\"stop\"")),
+        "a:f:{}");
+    const char *two = calls_of(
+        CALLS("{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}")
+            CALLS("{\"index\":0,\"function\":{\"name\":\"f\",\"arguments\":\"{\\\"y\\\":1}\"}}")
+                END("\"stop\""));
+    ck_assert_ptr_nonnull(strstr(two, "a:f:{} "));
+    ck_assert_ptr_nonnull(strstr(two, ":f:{\"y\":1}"));
     /* Q6: empty ids and names overwrite nothing; the id may come late. */
     ck_assert_str_eq(
         calls_of(
@@ -334,8 +348,8 @@ START_TEST(text_and_reasoning)
     /* Q19: by every name, never in the answer. */
     static const char *const fields[] = {"{\"reasoning\":\"hm\"}", "{\"reasoning_content\":\"hm\"}",
                                          "{\"reasoning\":\"hm\",\"reasoning_content\":\"hm\"}",
-                                         "{\"content\":[{\"type\":\"thinking\",\"thinking\":[{"
-                                         "\"type\":\"text\",\"text\":\"hm\"}]}]}"};
+                                         ("{\"content\":[{\"type\":\"thinking\",\"thinking\":[{"
+                                          "\"type\":\"text\",\"text\":\"hm\"}]}]}")};
     for (int i = 0; i < 4; i++) {
         char text[1024];
         snprintf(text, sizeof text, "data: {\"choices\":[{\"delta\":%s}]}\n\n%s", fields[i],

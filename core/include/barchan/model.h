@@ -14,8 +14,10 @@
  *    "tool_choice": "auto" | "any" | "none" | {"name": "…"},
  *    "parallel_tool_calls": true, "max_tokens": 16000, "temperature": 0.5, "stop": ["…"],
  *    "stream": true, "extra": {… merged into the provider's request body …}}
- * Only "messages" is required. Exactly one tool message answers each call of the assistant turn
- * before it; a request that breaks this is refused (BARCHAN_EINVAL) and never sent.
+ * Only "messages" is required; members that are not listed here are refused. A member of "extra"
+ * replaces the body's own of that name, null removes it. Exactly one tool message answers each call
+ * of the assistant turn right before it, those of invalid_tool_calls included; a request that
+ * breaks this is refused (BARCHAN_EINVAL) and never sent.
  *
  * Reply object, which is also the assistant message to append:
  *   {"role": "assistant",
@@ -59,7 +61,9 @@ typedef struct barchan_model_options {
     const char *api_key;        /* NULL: none is sent. The library reads no environment variable. */
     const char *base_url;       /* NULL: the provider's own. https, or http to loopback only ... */
     int allow_plain_http;       /* ... unless this is 1 */
-    const char *const *headers; /* "Name: value" added to each request, NULL-terminated */
+    /* "Name: value" added to each request, NULL-terminated. One that carries a key of its own
+     * (authorization, x-api-key) replaces api_key. */
+    const char *const *headers;
     int64_t max_tokens;         /* default of a request's max_tokens; 0: the provider's rule */
     const char *replay_path;    /* replay: the JSONL transcript to play */
     int connect_timeout_ms;     /* 0: 15 s */

@@ -1,0 +1,26 @@
+/* A request that is accepted becomes valid JSON for every provider; any other is refused. */
+#include "fuzz.h"
+
+#include "provider/provider.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const bc_provider *const tables[] = {&bc_provider_anthropic, &bc_provider_openai};
+    static const char *const bases[] = {"https://api.openai.com/v1", "https://api.mistral.ai"};
+    bc_request request;
+    barchan_error err = {0};
+    if (bc_request_parse(&request, (const char *)data, size, &err) < 0) {
+        CLAIM(err.code < 0 && err.message[0] != '\0');
+        return 0;
+    }
+    for (int i = 0; i < 4; i++) {
+        bc_model_info model = {.name = "m", .base_url = bases[i / 2]};
+        bc_buf body;
+        bc_buf_init(&body, BC_JSON_MAX_BYTES);
+        CLAIM(tables[i % 2]->render(&model, &request, &body, &err) == 0);
+        CLAIM(bc_json_validate(bc_buf_data(&body), body.len, &err) == 0);
+        bc_buf_clear(&body);
+    }
+    bc_request_clear(&request);
+    return 0;
+}
