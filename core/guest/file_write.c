@@ -1,7 +1,7 @@
 /*
  * Writing is atomic: the bytes go to a file without a name, which takes the target's place when
- * it is complete. A worker that is killed half-way leaves nothing. Where the file system has no
- * nameless files, a temporary name is used and removed on the way out.
+ * it is complete. A worker that is killed half-way leaves nothing. Where there are no nameless
+ * files, or no /proc, a temporary name is used and removed on the way out.
  */
 #include "file.h"
 
@@ -63,9 +63,10 @@ static int open_nameless(const char *path)
 
 static int open_target(const char *path, struct file_result *result)
 {
-    int fd = open_nameless(path);
+    /* Giving it its name later goes through /proc. */
+    int fd = access("/proc/self/fd", F_OK) == 0 ? open_nameless(path) : -1;
     if (fd >= 0) return fd;
-    if (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
+    if (errno != ENOENT && errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL) {
         return file_fail_os(result, errno);
     }
     int os_error = make_name(path, temporary);

@@ -117,7 +117,8 @@ static bool is_job(void *ud, int pid)
  * own user: what it supervised must not live on. Each death brings another round. */
 static void kill_strays(struct init *init)
 {
-    reaper_kill_children(is_job, init);
+    static char stack[8192] __attribute__((aligned(16)));
+    reaper_kill_children(stack + sizeof stack, is_job, init);
 }
 
 static void reap(struct init *init)

@@ -32,7 +32,8 @@ struct output {
     uint64_t tail_max;  /* capped: then the last ones are kept here … */
     unsigned char *tail;
     size_t tail_at, tail_len, tail_cap;
-    uint64_t dropped; /* … and the ones in between counted */
+    uint64_t dropped;   /* … and the ones in between counted */
+    uint64_t read_dead; /* bytes read since the command ended */
 };
 
 enum job_kind { JOB_EXEC, JOB_FILE };

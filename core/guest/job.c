@@ -5,6 +5,9 @@
 
 /* How long a killed tree may take to be gone before its supervisor is killed, too. */
 #define KILL_LIMIT_US 2000000
+/* When a command has ended, its pipes hold at most this much (the kernel's limit for ordinary
+ * users is 1 MiB). What comes beyond is from somebody who still writes, and is not waited for. */
+#define DEAD_PIPE_BYTES (2u << 20)
 /* Input credit is given back in steps of this size, not byte by byte. */
 #define GRANT_STEP (64u << 10)
 
@@ -137,9 +140,22 @@ static bool main_has_ended(const struct job *job)
     return job->reaper != NULL && __atomic_load_n(&job->reaper->main_done, __ATOMIC_ACQUIRE);
 }
 
+static void discard_output(struct output *output)
+{
+    output->discard = true;
+    free(output->tail);
+    output->tail = NULL;
+    output->tail_len = 0;
+}
+
 void job_cancel(struct job *job)
 {
-    if (job->stage == JOB_DRAINING || job->stage == JOB_DETACHED) return;
+    if (job->stage == JOB_DETACHED) return;
+    if (job->stage == JOB_DRAINING) { /* over, but nobody takes its output */
+        discard_output(&job->out);
+        discard_output(&job->err);
+        return;
+    }
     if (job->cause == BC_EXIT_EXITED && !main_has_ended(job)) job->cause = BC_EXIT_CANCELLED;
     if (job->kind == JOB_EXEC) {
         kill_job(job);
@@ -192,6 +208,10 @@ static bool drain(struct init *init, struct job *job, struct output *output)
 {
     while (output_wants_read(init, output)) {
         output_read(init, job, output, true);
+        if (output->fd >= 0 && output->read_dead > DEAD_PIPE_BYTES) {
+            sys_close(output->fd);
+            output->fd = -1;
+        }
     }
     return output->fd < 0 && output_flush(init, job, output);
 }
@@ -203,26 +223,24 @@ static void report_detached(struct init *init, struct job *job)
     job->stage = JOB_DETACHED;
     job->deadline_us = 0;
     exec_report(init, job);
-    struct output *outputs[] = {&job->out, &job->err};
-    for (int i = 0; i < 2; i++) {
-        outputs[i]->discard = true;
-        free(outputs[i]->tail);
-        outputs[i]->tail = NULL;
-        outputs[i]->tail_len = 0;
-    }
+    discard_output(&job->out);
+    discard_output(&job->err);
     if (job->in_fd >= 0) drop_input(init, job);
 }
 
 /* For a detached command: takes what is in the pipe now, without waiting for its end. */
 static bool take_present(struct init *init, struct job *job, struct output *output)
 {
-    while (output_wants_read(init, output)) {
+    while (output_wants_read(init, output) && output->read_dead <= DEAD_PIPE_BYTES) {
         struct pollfd pfd = {.fd = output->fd, .events = POLLIN};
         const struct timespec none = {0};
         if (SYS5(SYS_ppoll, &pfd, 1, &none, NULL, 0) <= 0) return output_flush(init, job, output);
-        output_read(init, job, output, false);
+        uint64_t before = output->read_dead;
+        output_read(init, job, output, true);
+        if (output->read_dead == before) break;
     }
-    return output->fd < 0 && output_flush(init, job, output);
+    bool all = output->fd < 0 || output->read_dead > DEAD_PIPE_BYTES;
+    return all && output_flush(init, job, output);
 }
 
 void job_step(struct init *init, struct job *job)

@@ -28,7 +28,7 @@
 #define LEASE_MARGIN_MS 500
 #define SHUTDOWN_WAIT_MS 2000
 /* After this long without a request the next sandbox's network is made. */
-#define IDLE_MS 3
+#define IDLE_MS 20
 
 struct child {
     uint32_t tag;

@@ -36,9 +36,9 @@ struct world {
     unsigned char slots_held[SLOT_COUNT / 8 + 1];
     struct slot *spare_slots; /* locked and unused; SPARE_SLOTS places */
     unsigned spare_slot_count;
-    bool network_fresh; /* this process stands in a network namespace for the next sandbox */
+    bool network_fresh;    /* this process stands in a network namespace for the next sandbox */
     bool network_given_up; /* it could not be made; not tried again while idle */
-    const char *mode;   /* for status and doctor */
+    const char *mode;      /* for status and doctor */
 };
 
 /* world.c: leaves the host's session, enters the launcher's namespaces, builds its root. */

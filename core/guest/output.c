@@ -108,6 +108,7 @@ void output_read(struct init *init, struct job *job, struct output *output, bool
     long n = sys_read(output->fd, chunk, len);
     if (n > 0) {
         take(init, job, output, chunk, (size_t)n);
+        if (dead) output->read_dead += (uint64_t)n;
         return;
     }
     if (n == -EINTR || (n == -EAGAIN && !dead)) return;

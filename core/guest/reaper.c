@@ -30,7 +30,8 @@ void reaper_free(struct reaper *reaper)
 
 /* ---- the process tree ---- */
 
-/* The children of a process, as far as the array goes; 0 when there are none or it is gone. */
+/* The children of a process, as far as the array goes; 0 when there are none or it is gone, -1
+ * when /proc does not tell. */
 static int list_children(int pid, int *list, int max)
 {
     char path[64] = "/proc/", text[512];
@@ -49,7 +50,7 @@ static int list_children(int pid, int *list, int max)
         at += strlen(next);
     }
     int fd = (int)sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
-    if (fd < 0) return 0;
+    if (fd < 0) return -1;
     int count = 0, value = 0;
     long n;
     while (count < max && (n = sys_read(fd, text, sizeof text)) > 0) {
@@ -71,23 +72,50 @@ static int own_pid(void)
     return (int)SYS1(SYS_getpid, 0);
 }
 
+static int exit_at_once(void *unused)
+{
+    (void)unused;
+    sys_exit(0);
+}
+
+/* Without /proc (or a kernel that lists children there): asks for each process id up to the
+ * newest one whether it is a child. Ids of a sandbox are small numbers. */
+static int probe_children(char *stack_top, int *list, int max)
+{
+    int newest = clone(exit_at_once, stack_top, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+    int count = 0;
+    for (int pid = 2; pid <= newest && count < max; pid++) {
+        if (SYS5(SYS_waitid, P_PID, pid, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL, NULL) == 0) {
+            list[count++] = pid;
+        }
+    }
+    return count;
+}
+
+static int list_own_children(char *stack_top, int *list, int max)
+{
+    int count = list_children(own_pid(), list, max);
+    return count < 0 ? probe_children(stack_top, list, max) : count;
+}
+
 /* To every process below this one that can be found; they may fork meanwhile, which is why the
  * final kill works on adopted children instead. */
 static void signal_tree(struct reaper *reaper, int sig)
 {
-    int count = list_children(own_pid(), reaper->queue, REAPER_QUEUE);
+    int count = list_own_children((char *)reaper, reaper->queue, REAPER_QUEUE);
     for (int i = 0; i < count; i++) {
-        count += list_children(reaper->queue[i], reaper->queue + count, REAPER_QUEUE - count);
+        int more = list_children(reaper->queue[i], reaper->queue + count, REAPER_QUEUE - count);
+        if (more > 0) count += more;
     }
     for (int i = 0; i < count; i++) {
         sys_kill(reaper->queue[i], sig);
     }
 }
 
-void reaper_kill_children(bool (*spare)(void *ud, int pid), void *ud)
+void reaper_kill_children(char *stack_top, bool (*spare)(void *ud, int pid), void *ud)
 {
     int list[256];
-    int count = list_children(own_pid(), list, 256);
+    int count = list_own_children(stack_top, list, 256);
     for (int i = 0; i < count; i++) {
         if (spare == NULL || !spare(ud, list[i])) sys_kill(list[i], SIGKILL);
     }
@@ -149,7 +177,7 @@ static int reaper_main(void *argument)
     while (reap(reaper)) {
         obey(reaper);
         if ((reaper->main_done && !reaper->command.detach) || reaper->stop_sent == SIGKILL) {
-            reaper_kill_children(NULL, NULL);
+            reaper_kill_children((char *)reaper, NULL, NULL);
             const struct timespec round = {.tv_nsec = KILL_ROUND_NS};
             sys_sigtimedwait(&wake, &round);
         } else {

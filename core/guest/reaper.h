@@ -49,8 +49,9 @@ struct reaper *reaper_new(void);
 void reaper_free(struct reaper *reaper);
 /* Starts the supervisor: its process id, or -errno. It keeps using `reaper` until it is reaped. */
 long reaper_start(struct reaper *reaper);
-/* Kills every child of the calling process but those that `spare` names. */
-void reaper_kill_children(bool (*spare)(void *ud, int pid), void *ud);
+/* Kills every child of the calling process but those that `spare` names. The stack, of at least
+ * 4 KiB, is used where /proc is missing. */
+void reaper_kill_children(char *stack_top, bool (*spare)(void *ud, int pid), void *ud);
 
 /* spawn.c: runs in the command's process, in process 1's memory, until the exec. */
 int spawn_main(void *reaper);

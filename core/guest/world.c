@@ -78,7 +78,8 @@ static int leave_root(struct world *world, struct failure *why)
     if (syscall(SYS_setgroups, 0, NULL) < 0 ||
         syscall(SYS_setresgid, slot.base, slot.base, slot.base) < 0 ||
         syscall(SYS_setresuid, slot.base, slot.base, slot.base) < 0) {
-        return fail_os(why, errno, "become an ordinary user");
+        fail_os(why, errno, "become an ordinary user");
+        return fail_hint(why, "root needs CAP_SETUID and CAP_SETGID, or be no root to begin with");
     }
     prctl(PR_SET_DUMPABLE, 1); /* or /proc/self would belong to root */
     return 0;

@@ -101,8 +101,7 @@ static void finish_deferred(bc_defer *defer)
     finish(doctor);
 }
 
-int barchan_doctor_start(barchan_runtime *rt, barchan_doctor_fn done, void *ud,
-                         barchan_error *err)
+int barchan_doctor_start(barchan_runtime *rt, barchan_doctor_fn done, void *ud, barchan_error *err)
 {
     int rc = bc_runtime_check(rt, err);
     if (rc < 0) return rc;
@@ -136,8 +135,10 @@ static void on_report(const char *json, const barchan_error *err, void *ud)
     struct wait *wait = ud;
     wait->done = 1;
     if (json != NULL) wait->json = strdup(json);
-    if (err != NULL) wait->err = *err;
-    else if (wait->json == NULL) bc_error_nomem(&wait->err);
+    if (err != NULL)
+        wait->err = *err;
+    else if (wait->json == NULL)
+        bc_error_nomem(&wait->err);
 }
 
 int barchan_doctor(barchan_runtime *rt, char **json, barchan_error *err)

@@ -120,76 +120,6 @@ static int read_exit(barchan_exec *exec, const bc_frame *frame)
     return bc_exec_take_output(&exec->err_out, e.err_dropped, &result->err_out) == -1 ? -1 : 0;
 }
 
-/* ---- input ---- */
-
-/* Sends as much as credit allows of the input that was given as a whole. */
-static void send_given_input(barchan_exec *exec)
-{
-    while (exec->in_data.len > 0 && exec->in_credit > 0) {
-        size_t len = exec->in_data.len;
-        if (len > exec->in_credit) len = exec->in_credit;
-        if (len > BC_FRAME_MAX_DATA) len = BC_FRAME_MAX_DATA;
-        if (bc_stream_send(&exec->stream, BC_FRAME_INPUT, bc_buf_data(&exec->in_data), len, NULL, 0,
-                           NULL) < 0) {
-            return;
-        }
-        bc_buf_consume(&exec->in_data, len);
-        exec->in_credit -= (uint32_t)len;
-    }
-    if (exec->in_data.len == 0 && exec->in_end_due) {
-        exec->in_end_due = 0;
-        bc_stream_send(&exec->stream, BC_FRAME_INPUT_END, NULL, 0, NULL, 0, NULL);
-    }
-}
-
-static int on_grant(barchan_exec *exec, const bc_frame *frame)
-{
-    bc_wire_reader in = bc_wire_read(frame);
-    uint32_t bytes = bc_wire_u32(&in);
-    if (!bc_wire_done(&in) || bytes > BC_FRAME_WINDOW - exec->in_credit) return -1;
-    exec->in_credit += bytes;
-    send_given_input(exec);
-    if (exec->in_open && exec->in_full) {
-        exec->in_full = 0;
-        if (exec->on_drain != NULL) exec->on_drain(exec, exec->ud);
-    }
-    return 0;
-}
-
-int barchan_exec_write(barchan_exec *exec, const void *data, size_t len, barchan_error *err)
-{
-    if (exec == NULL || (data == NULL && len > 0)) {
-        return bc_error_set(err, BARCHAN_EINVAL, "exec and data are needed");
-    }
-    if (exec->finished) return bc_error_set(err, BARCHAN_ECLOSED, "the command has ended");
-    if (!exec->in_open) {
-        return bc_error_set(err, BARCHAN_EINVAL,
-                            "the command's input is not open: set input_streaming, and do not "
-                            "write after barchan_exec_close_input");
-    }
-    size_t taken = 0;
-    while (taken < len && exec->in_credit > 0) {
-        size_t part = len - taken;
-        if (part > exec->in_credit) part = exec->in_credit;
-        if (part > BC_FRAME_MAX_DATA) part = BC_FRAME_MAX_DATA;
-        int rc = bc_stream_send(&exec->stream, BC_FRAME_INPUT, (const char *)data + taken, part,
-                                NULL, 0, err);
-        if (rc < 0) return rc;
-        exec->in_credit -= (uint32_t)part;
-        taken += part;
-    }
-    if (taken < len) exec->in_full = 1;
-    return (int)taken;
-}
-
-int barchan_exec_close_input(barchan_exec *exec, barchan_error *err)
-{
-    if (exec == NULL) return bc_error_set(err, BARCHAN_EINVAL, "exec is NULL");
-    if (!exec->in_open) return 0;
-    exec->in_open = 0;
-    return bc_stream_send(&exec->stream, BC_FRAME_INPUT_END, NULL, 0, NULL, 0, err);
-}
-
 /* ---- frames, deadlines, control ---- */
 
 static int on_frame(bc_stream *stream, const bc_frame *frame)
@@ -198,7 +128,7 @@ static int on_frame(bc_stream *stream, const bc_frame *frame)
     switch (frame->type) {
     case BC_FRAME_OUT:
     case BC_FRAME_ERR: return bc_exec_on_output(exec, frame);
-    case BC_FRAME_GRANT: return on_grant(exec, frame);
+    case BC_FRAME_GRANT: return bc_exec_on_grant(exec, frame);
     case BC_FRAME_EXIT:
         if (exec->exit_pending || read_exit(exec, frame) < 0) return -1;
         exec->exit_pending = 1;
@@ -215,6 +145,10 @@ static const bc_stream_ops exec_ops = {on_frame, on_lost};
 static void on_late(void *ud)
 {
     barchan_exec *exec = ud;
+    if (exec->paused) { /* it may be over, and its end waits behind output that nobody takes */
+        bc_timer_set(exec->timer, BC_EXEC_MARGIN_MS);
+        return;
+    }
     exec->stream.sbx->abandoned = 1;
     bc_stream_send(&exec->stream, BC_FRAME_CANCEL, NULL, 0, NULL, 0, NULL);
     finish_later(exec, exec->cancelled ? BARCHAN_EXEC_CANCELLED : BARCHAN_EXEC_TIMEOUT);
@@ -300,18 +234,6 @@ static int check(const barchan_exec_options *options, barchan_error *err)
     return bc_env_check(options->env, "env", err);
 }
 
-static int keep_input(barchan_exec *exec, const barchan_exec_options *options, barchan_error *err)
-{
-    exec->in_credit = BC_FRAME_WINDOW;
-    exec->in_open = options->input_streaming != 0;
-    exec->in_end_due = options->input_len > 0;
-    bc_buf_init(&exec->in_data, options->input_len);
-    if (bc_buf_append(&exec->in_data, options->input, options->input_len) < 0) {
-        return bc_error_nomem(err);
-    }
-    return 0;
-}
-
 static int send_request(barchan_exec *exec, const barchan_exec_options *options, barchan_error *err)
 {
     bc_buf request cleanup_buf;
@@ -326,7 +248,7 @@ static int send_request(barchan_exec *exec, const barchan_exec_options *options,
     rc = bc_stream_send(&exec->stream, BC_FRAME_EXEC, bc_buf_data(&request), request.len, NULL, 0,
                         err);
     if (rc < 0) return rc;
-    send_given_input(exec);
+    bc_exec_send_input(exec);
     if (options->timeout_ms > 0) {
         int64_t grace = options->grace_ms > 0 ? options->grace_ms : 0;
         bc_timer_set(exec->timer, options->timeout_ms + grace + BC_EXEC_MARGIN_MS);
@@ -344,7 +266,7 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
     exec->ud = options->ud;
     bc_exec_output_init(&exec->out, (uint64_t)options->out_limit_bytes, exec->streaming);
     bc_exec_output_init(&exec->err_out, (uint64_t)options->err_limit_bytes, exec->streaming);
-    int rc = keep_input(exec, options, err);
+    int rc = bc_exec_keep_input(exec, options, err);
     if (rc == 0) rc = bc_stream_open(&exec->stream, sbx, &exec_ops, err);
     if (rc < 0) return rc;
     sbx->running++;

@@ -46,6 +46,12 @@ int bc_exec_deliver(barchan_exec *exec);
 /* Moves what was kept into the result; negative when the guest's count cannot be right. */
 int bc_exec_take_output(struct bc_exec_output *output, uint64_t dropped, barchan_bytes *bytes);
 
+/* exec_input.c */
+int bc_exec_keep_input(barchan_exec *exec, const barchan_exec_options *options, barchan_error *err);
+/* Sends as much as credit allows of the input that was given as a whole. */
+void bc_exec_send_input(barchan_exec *exec);
+int bc_exec_on_grant(barchan_exec *exec, const bc_frame *frame);
+
 /* exec_request.c: builds the payload of BC_FRAME_EXEC. BARCHAN_ELIMIT when it is too large for
  * any execve. */
 int bc_exec_encode(bc_buf *out, const barchan_sandbox *sbx, const barchan_exec_options *options,

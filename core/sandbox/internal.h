@@ -35,6 +35,8 @@ struct barchan_sandbox {
     const bc_backend *backend;
     int refs;           /* the handle's and the backend's */
     int handle_dropped; /* destroyed by its owner */
+    int backend_held;   /* the backend has not reported it gone */
+    int kept_for_runtime;
     char id[24];
     barchan_sandbox_state state;
     barchan_end_reason end_reason;

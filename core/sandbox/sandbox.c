@@ -18,13 +18,18 @@
 
 /* ---- the room ---- */
 
+static void unref(barchan_sandbox *sbx);
+
 static void end_room(void *data)
 {
     bc_room *room = data;
     bc_launcher_close(room->launcher);
-    /* Their kill was not reported in time; the launcher's death has ended them. */
-    while (room->sandboxes != NULL) {
-        bc_sandbox_gone(room->sandboxes, BC_ENDING_KILLED, NULL);
+    for (barchan_sandbox *sbx = room->sandboxes, *next; sbx != NULL; sbx = next) {
+        next = sbx->next;
+        int kept = sbx->kept_for_runtime;
+        /* Its kill was not reported in time; the launcher's death has ended it. */
+        if (sbx->backend_held) bc_sandbox_gone(sbx, BC_ENDING_KILLED, NULL);
+        if (kept) unref(sbx);
     }
     free(room);
 }
@@ -106,9 +111,9 @@ void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barch
     lose_streams(sbx);
     /* Asked for, or reported to whoever created it: no news. */
     int expected = reason == BARCHAN_END_TERMINATED || reason == BARCHAN_END_CREATE_FAILED;
-    bc_log(sbx->rt, expected ? BARCHAN_LOG_DEBUG : BARCHAN_LOG_WARN,
-           "sandbox %s ended: %s%s%s", sbx->id, barchan_end_reason_name(reason),
-           why == NULL ? "" : ": ", why == NULL ? "" : why->message);
+    bc_log(sbx->rt, expected ? BARCHAN_LOG_DEBUG : BARCHAN_LOG_WARN, "sandbox %s ended: %s%s%s",
+           sbx->id, barchan_end_reason_name(reason), why == NULL ? "" : ": ",
+           why == NULL ? "" : why->message);
     if (was_starting) {
         barchan_error cancelled;
         if (why == NULL) bc_error_set(&cancelled, BARCHAN_ECANCELLED, "it was terminated");
@@ -131,6 +136,7 @@ void bc_sandbox_gone(barchan_sandbox *sbx, uint32_t ending, const barchan_error 
         bc_sandbox_end(sbx, BARCHAN_END_CRASHED, why);
     }
     bc_runtime_release(sbx->rt);
+    sbx->backend_held = 0;
     unref(sbx);
 }
 
@@ -227,7 +233,11 @@ static void on_create_cancelled(void *ud)
 
 static void end_resident(bc_resident *resident)
 {
-    barchan_sandbox_destroy(owner_of(resident, barchan_sandbox, resident));
+    barchan_sandbox *sbx = owner_of(resident, barchan_sandbox, resident);
+    /* The runtime still looks at the resident after this call. */
+    sbx->refs++;
+    sbx->kept_for_runtime = 1;
+    barchan_sandbox_destroy(sbx);
 }
 
 static int make_id(char *id, size_t cap, barchan_error *err)
@@ -256,6 +266,7 @@ static int open_channel(barchan_sandbox *sbx, barchan_error *err)
     int rc = sbx->backend->start(sbx, &fd, err);
     if (rc < 0) return rc;
     sbx->refs++;
+    sbx->backend_held = 1;
     bc_runtime_hold(sbx->rt);
     rc = bc_channel_open(&sbx->channel, sbx->rt, fd, &channel_handler, sbx, err);
     if (rc < 0) return rc;
@@ -274,9 +285,9 @@ static int open_sandbox(barchan_sandbox *sbx, const barchan_profile *profile, ba
     return rc;
 }
 
-int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
-                           const barchan_profile *given, const bc_backend *backend,
-                           barchan_sandbox_created_fn done, void *ud, barchan_error *err)
+int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *given,
+                           const bc_backend *backend, barchan_sandbox_created_fn done, void *ud,
+                           barchan_error *err)
 {
     barchan_profile profile;
     int rc = bc_options_copy(&profile, sizeof profile, given, err);

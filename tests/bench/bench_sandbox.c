@@ -17,7 +17,7 @@
 #define MAX_ROUNDS 10000
 #define IDLE_COUNT 100
 #define THROUGHPUT_COUNT 300
-#define REST_US 10000
+#define REST_US 40000
 
 enum row { SPAWN, CREATE, CREATE_EXEC, WARM, DESTROY, CYCLE, FILE_WRITE, ROWS };
 static const char *const names[ROWS] = {

@@ -17,6 +17,9 @@ endfunction()
 
 barchan_sandbox_test(exec)
 barchan_sandbox_test(files)
+barchan_sandbox_test(host)
+target_compile_definitions(sandbox_host_test PRIVATE
+  GUEST_PATH="$<TARGET_FILE:barchan_guest>")
 barchan_sandbox_test(life)
 barchan_sandbox_test(stream)
 barchan_sandbox_test(template)

@@ -319,8 +319,19 @@ START_TEST(detached_processes_live_on)
     ck_assert_int_eq(r.left_running, 0);
     barchan_exec_result_clear(&r);
     /* Its output has nobody to go to, and does not stop or kill it. */
-    sh_says("a=$(wc -l < ticks); sleep 0.4; b=$(wc -l < ticks); test $b -gt $a && echo grew",
+    sh_says("while [ ! -s ticks ]; do sleep 0.01; done; a=$(wc -l < ticks); sleep 0.4; b=$(wc -l < "
+            "ticks); test $b -gt $a && echo grew",
             "grew\n");
+}
+END_TEST
+
+START_TEST(a_detached_writer_does_not_keep_the_sandbox_busy)
+{
+    barchan_exec_result r =
+        run(OPTIONS(.command = "yes & yes >&2 & echo started", .detach = 1, .timeout_ms = 20000));
+    ck_assert_int_eq(r.reason, BARCHAN_EXEC_EXITED);
+    barchan_exec_result_clear(&r);
+    sh_says("pkill yes; echo fine", "fine\n");
 }
 END_TEST
 
@@ -429,6 +440,7 @@ int main(void)
     tcase_add_test(tc, a_fork_bomb_is_ended);
     tcase_add_test(tc, ten_thousand_orphans);
     tcase_add_test(tc, detached_processes_live_on);
+    tcase_add_test(tc, a_detached_writer_does_not_keep_the_sandbox_busy);
     tcase_add_test(tc, a_killed_supervisor_is_no_escape);
     tcase_add_test(tc, concurrent_commands);
     tcase_add_test(tc, a_timeout_spares_the_neighbours);

@@ -200,17 +200,6 @@ END_TEST
 
 /* ---- the launcher ---- */
 
-static int first_child(void)
-{
-    char path[64];
-    int pid = 0;
-    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
-    FILE *file = fopen(path, "re");
-    if (fscanf(file, "%d", &pid) != 1) pid = 0;
-    fclose(file);
-    return pid;
-}
-
 START_TEST(a_dead_launcher)
 {
     ck_assert_int_eq(kill(first_child(), SIGKILL), 0);
@@ -221,174 +210,6 @@ START_TEST(a_dead_launcher)
     while (waitpid(-1, NULL, 0) > 0) {}
     ck_assert_int_eq(barchan_sandbox_create(&sbx, rt, NULL, NULL), 0); /* a new one is started */
     sh_says("echo again", "again\n");
-}
-END_TEST
-
-/* ---- the host ---- */
-
-/* A host process of its own: creates a sandbox, starts something that would stay, says so. */
-static void be_a_host(int say_fd, int keep_a_child, int64_t lease_ms)
-{
-    int done = 0;
-    setup_runtime();
-    if (barchan_sandbox_create(&sbx, rt, PROFILE(.lease_ms = lease_ms), NULL) < 0) _exit(1);
-    sh_says("setsid sleep 1000 > /dev/null 2>&1 & echo ok", "ok\n");
-    barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = "sleep 1000", .timeout_ms = -1),
-                               on_exec_done, &done, NULL);
-    barchan_runtime_pump(rt, 100, NULL);
-    if (keep_a_child && fork() == 0) {
-        for (;;) {
-            pause(); /* holds copies of every descriptor */
-        }
-    }
-    (void)!write(say_fd, "r", 1);
-    for (;;) {
-        pause();
-    }
-}
-
-static int start_host(int keep_a_child, int64_t lease_ms)
-{
-    int pipe_fds[2];
-    char byte;
-    prctl(PR_SET_CHILD_SUBREAPER, 1);
-    ck_assert_int_eq(pipe(pipe_fds), 0);
-    int pid = fork();
-    if (pid == 0) be_a_host(pipe_fds[1], keep_a_child, lease_ms);
-    close(pipe_fds[1]);
-    ck_assert_int_eq(read(pipe_fds[0], &byte, 1), 1);
-    close(pipe_fds[0]);
-    return pid;
-}
-
-/* Waits until this process has `count` children, reaping what dies. */
-static int children_become(int count, int limit_ms)
-{
-    int64_t deadline = monotonic_ms() + limit_ms;
-    for (;;) {
-        while (waitpid(-1, NULL, WNOHANG) > 0) {}
-        if (count_children() == count) return 1;
-        if (monotonic_ms() > deadline) return 0;
-        usleep(5000);
-    }
-}
-
-START_TEST(a_killed_host)
-{
-    int pid = start_host(0, 0);
-    kill(pid, SIGKILL);
-    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-    ck_assert(children_become(0, 1000));
-}
-END_TEST
-
-START_TEST(a_killed_host_with_a_living_child)
-{
-    int pid = start_host(1, 0);
-    kill(pid, SIGKILL);
-    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
-    ck_assert(children_become(1, 1000)); /* only the host's own child is left */
-    kill(first_child(), SIGKILL);
-    ck_assert(children_become(0, 1000));
-}
-END_TEST
-
-static int count_descendants(int pid)
-{
-    char path[64];
-    int count = 0, child;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL) return 0;
-    while (fscanf(file, "%d", &child) == 1) {
-        count += 1 + count_descendants(child);
-    }
-    fclose(file);
-    return count;
-}
-
-START_TEST(a_lease_with_a_stuck_host)
-{
-    int pid = start_host(0, 1500);
-    kill(pid, SIGSTOP);
-    ck_assert_int_ge(count_descendants(pid), 3); /* launcher, process 1, commands */
-    int64_t deadline = monotonic_ms() + 3000;
-    while (count_descendants(pid) > 1 && monotonic_ms() < deadline) {
-        usleep(10000);
-    }
-    ck_assert_int_eq(count_descendants(pid), 1); /* the launcher waits for the host */
-    kill(pid, SIGKILL);
-    ck_assert(children_become(0, 1000));
-}
-END_TEST
-
-/* ---- hosts with their own ideas ---- */
-
-static void *reap_everything(void *stop)
-{
-    while (!__atomic_load_n((int *)stop, __ATOMIC_ACQUIRE)) {
-        while (waitpid(-1, NULL, WNOHANG | __WALL) > 0) {}
-        usleep(500);
-    }
-    return NULL;
-}
-
-static void works(void)
-{
-    setup_sandbox();
-    sh_says("echo fine", "fine\n");
-    barchan_sandbox_destroy(sbx);
-}
-
-START_TEST(a_host_that_ignores_sigchld)
-{
-    signal(SIGCHLD, SIG_IGN);
-    works();
-    barchan_runtime_destroy(rt);
-    ck_assert_int_eq(count_children(), 0);
-}
-END_TEST
-
-START_TEST(a_host_that_reaps_everything)
-{
-    int stop = 0;
-    pthread_t thread;
-    pthread_create(&thread, NULL, reap_everything, &stop);
-    works();
-    barchan_runtime_destroy(rt);
-    __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
-    pthread_join(thread, NULL);
-    ck_assert_int_eq(count_children(), 0);
-}
-END_TEST
-
-START_TEST(a_host_that_blocks_all_signals)
-{
-    sigset_t all;
-    sigfillset(&all);
-    sigprocmask(SIG_SETMASK, &all, NULL);
-    signal(SIGTERM, SIG_IGN);
-    setup_sandbox();
-    /* Neither the mask nor ignored signals reach a command. */
-    sh_says("grep -E 'SigBlk|SigIgn' /proc/self/status | tr -d '\\t'",
-            "SigBlk:0000000000000000\nSigIgn:0000000000000000\n");
-    teardown();
-}
-END_TEST
-
-START_TEST(a_host_that_leaks)
-{
-    /* Descriptors without CLOEXEC, an environment, a umask, a working directory. */
-    for (int i = 0; i < 50; i++) {
-        ck_assert_int_ge(open("/", O_RDONLY), 0);
-    }
-    setenv("SECRET", "do-not-pass", 1);
-    umask(0);
-    ck_assert_int_eq(chdir("/tmp"), 0);
-    setup_sandbox();
-    sh_says("ls /proc/self/fd | wc -l; env | grep -c SECRET; umask; pwd",
-            "4\n0\n0022\n/workspace\n");
-    teardown();
 }
 END_TEST
 
@@ -457,10 +278,12 @@ START_TEST(two_hundred_cycles)
     ck_assert_int_eq(first_child(), launcher);
     ck_assert_int_eq(count_fds(), fds);
     ck_assert_int_eq(count_mounts(), mounts);
-    for (int i = 0; i < 100 && count_dir(path) != launcher_fds; i++) {
-        usleep(10000); /* it closes them right after the last death */
+    /* It keeps the locks of up to eight id ranges; all else it closes right after a death. */
+    int kept = is_root() ? 8 : 0;
+    for (int i = 0; i < 100 && count_dir(path) > launcher_fds + kept; i++) {
+        usleep(10000);
     }
-    ck_assert_int_eq(count_dir(path), launcher_fds);
+    ck_assert_int_le(count_dir(path), launcher_fds + kept);
     /* Others on the machine may take and give back slots, groups and files meanwhile. */
     ck_assert_int_le(count_slots(), slots + 8);
     ck_assert_int_le(count_dir("/tmp"), tmp + 8);
@@ -489,56 +312,6 @@ START_TEST(many_at_once)
 }
 END_TEST
 
-/* ---- ids of the sandboxes of two processes ---- */
-
-static unsigned host_uid_of_a_command(void)
-{
-    unsigned inside, outside = 0, count;
-    barchan_exec_result r = sh("cat /proc/self/uid_map");
-    ck_assert_int_eq(sscanf(r.out.data, "%u %u %u", &inside, &outside, &count), 3);
-    barchan_exec_result_clear(&r);
-    return outside;
-}
-
-START_TEST(no_two_sandboxes_share_ids)
-{
-    if (!is_root()) {
-        printf("no_two_sandboxes_share_ids: skipped, an ordinary user has one id\n");
-        return;
-    }
-    enum { HOSTS = 4, EACH = 5 };
-    unsigned *ids = calloc(HOSTS * EACH, sizeof *ids);
-    int go[2], back[2];
-    ck_assert_int_eq(pipe(go) + pipe(back), 0);
-    for (int h = 0; h < HOSTS; h++) {
-        if (fork() != 0) continue;
-        char byte;
-        unsigned mine[EACH];
-        setup_runtime();
-        for (int i = 0; i < EACH; i++) {
-            if (barchan_sandbox_create(&sbx, rt, NULL, NULL) < 0) _exit(1);
-            mine[i] = host_uid_of_a_command();
-        }
-        (void)!write(back[1], mine, sizeof mine);
-        (void)!read(go[0], &byte, 1); /* keeps them until all have theirs */
-        barchan_runtime_destroy(rt);
-        _exit(0);
-    }
-    for (int h = 0; h < HOSTS; h++) {
-        ck_assert_int_eq(read(back[0], ids + h * EACH, EACH * sizeof *ids), EACH * sizeof *ids);
-    }
-    for (int i = 0; i < HOSTS * EACH; i++) {
-        ck_assert_uint_ge(ids[i], 0x70000000u);
-        for (int k = 0; k < i; k++) {
-            ck_assert_uint_ne(ids[i], ids[k]);
-        }
-    }
-    ck_assert_int_eq(write(go[1], "xxxx", HOSTS), HOSTS);
-    while (wait(NULL) > 0) {}
-    free(ids);
-}
-END_TEST
-
 START_TEST(the_doctor_reports)
 {
     char *json;
@@ -556,18 +329,6 @@ START_TEST(the_doctor_reports)
 }
 END_TEST
 
-static void add(Suite *suite, const char *name, void (*setup)(void), void (*end)(void),
-                const TTest *const *tests)
-{
-    TCase *tc = tcase_create(name);
-    tcase_set_timeout(tc, 150);
-    if (setup != NULL) tcase_add_checked_fixture(tc, setup, end);
-    for (; *tests != NULL; tests++) {
-        tcase_add_test(tc, *tests);
-    }
-    suite_add_tcase(suite, tc);
-}
-
 int main(void)
 {
     Suite *suite = suite_create("sandbox_life");
@@ -582,17 +343,7 @@ int main(void)
                                          many_at_once,
                                          the_doctor_reports,
                                          NULL};
-    const TTest *const alone[] = {a_killed_host,
-                                  a_killed_host_with_a_living_child,
-                                  a_lease_with_a_stuck_host,
-                                  a_host_that_ignores_sigchld,
-                                  a_host_that_reaps_everything,
-                                  a_host_that_blocks_all_signals,
-                                  a_host_that_leaks,
-                                  no_two_sandboxes_share_ids,
-                                  NULL};
-    add(suite, "sandbox", setup_sandbox, teardown, with_sandbox);
-    add(suite, "runtime", setup_runtime, teardown, with_runtime);
-    add(suite, "alone", NULL, NULL, alone);
+    add_tests(suite, "sandbox", setup_sandbox, teardown, with_sandbox);
+    add_tests(suite, "runtime", setup_runtime, teardown, with_runtime);
     return run_suite(suite);
 }

@@ -145,6 +145,27 @@ START_TEST(an_end_waits_for_a_paused_reader)
 }
 END_TEST
 
+START_TEST(a_pause_longer_than_the_timeout)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    s->pause_at_once = 1;
+    start(s, OPTIONS(.command = "head -c 1000000 /dev/zero", .timeout_ms = 1000, .grace_ms = 1));
+    for (int i = 0; i < 75; i++) {
+        barchan_runtime_pump(rt, 100, NULL);
+    }
+    ck_assert_int_eq(s->done, 0);
+    s->pause_at_once = 0;
+    barchan_exec_resume(s->exec);
+    ck_assert(wait_until(is_done, s, 5000));
+    /* It could not write all in time; what it wrote is there. */
+    ck_assert_int_eq(s->result.reason, BARCHAN_EXEC_TIMEOUT);
+    ck_assert_uint_ge(s->bytes, 250000);
+    barchan_exec_result_clear(&s->result);
+    sh_says("echo fine", "fine\n");
+    free(s);
+}
+END_TEST
+
 static void on_drain(barchan_exec *exec, void *ud)
 {
     struct stream *s = ud;
@@ -281,6 +302,7 @@ int main(void)
     tcase_add_test(tc, large_output_is_complete);
     tcase_add_test(tc, a_paused_reader_stops_the_writer);
     tcase_add_test(tc, an_end_waits_for_a_paused_reader);
+    tcase_add_test(tc, a_pause_longer_than_the_timeout);
     tcase_add_test(tc, input_by_stream);
     tcase_add_test(tc, cancelling);
     tcase_add_test(tc, signalling);

@@ -38,6 +38,31 @@ int count_children(void)
     return count;
 }
 
+int first_child(void)
+{
+    char path[64];
+    int pid = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/children", (int)getpid());
+    FILE *file = fopen(path, "re");
+    if (fscanf(file, "%d", &pid) != 1) pid = 0;
+    fclose(file);
+    return pid;
+}
+
+int count_descendants(int pid)
+{
+    char path[64];
+    int count = 0, child;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return 0;
+    while (fscanf(file, "%d", &child) == 1) {
+        count += 1 + count_descendants(child);
+    }
+    fclose(file);
+    return count;
+}
+
 int count_fds(void)
 {
     DIR *dir = opendir("/proc/self/fd");
@@ -126,6 +151,18 @@ void sh_says(const char *command, const char *expected)
                   barchan_exec_reason_name(r.reason), r.exit_code, r.term_signal, r.err_out.data);
     ck_assert_str_eq(r.out.data, expected);
     barchan_exec_result_clear(&r);
+}
+
+void add_tests(Suite *suite, const char *name, void (*setup)(void), void (*end)(void),
+               const TTest *const *tests)
+{
+    TCase *tc = tcase_create(name);
+    tcase_set_timeout(tc, 150);
+    if (setup != NULL) tcase_add_checked_fixture(tc, setup, end);
+    for (; *tests != NULL; tests++) {
+        tcase_add_test(tc, *tests);
+    }
+    suite_add_tcase(suite, tc);
 }
 
 int run_suite(Suite *suite)

@@ -19,6 +19,8 @@ void teardown(void);
 
 /* How many processes are children of this one; it is the subreaper of its descendants. */
 int count_children(void);
+int first_child(void);
+int count_descendants(int pid);
 int count_fds(void);
 int count_mounts(void);
 int64_t monotonic_ms(void);
@@ -36,6 +38,9 @@ void sh_says(const char *command, const char *expected);
     (&(barchan_exec_options){.struct_size = sizeof(barchan_exec_options), __VA_ARGS__})
 #define PROFILE(...) (&(barchan_profile){.struct_size = sizeof(barchan_profile), __VA_ARGS__})
 
+/* Adds a test case with a checked fixture (setup may be NULL) and these tests, ended by NULL. */
+void add_tests(Suite *suite, const char *name, void (*setup)(void), void (*end)(void),
+               const TTest *const *tests);
 /* Runs the suite: exit status for ctest. */
 int run_suite(Suite *suite);
 
