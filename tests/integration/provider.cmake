@@ -41,3 +41,7 @@ add_test(NAME integration/provider_tls COMMAND python3
   ${CMAKE_CURRENT_SOURCE_DIR}/test_provider_tls.py $<TARGET_FILE:provider_tls>
   ${PROJECT_SOURCE_DIR}/tests/support)
 set_tests_properties(integration/provider_tls PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
+
+add_test(NAME integration/provider_slow_name COMMAND python3
+  ${CMAKE_CURRENT_SOURCE_DIR}/test_provider_slow_name.py $<TARGET_FILE:provider_cancel>)
+set_tests_properties(integration/provider_slow_name PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
