@@ -2,6 +2,6 @@
 --   ANTHROPIC_API_KEY=… barchan run examples/connect_claude.lua ["PROMPT"]
 local loop = require "connect_loop"
 
-local name = os.getenv "BARCHAN_MODEL" or "claude-opus-4-8"
+local name = os.getenv "MODEL" or "claude-opus-4-8"
 
 return loop.run({ provider = "anthropic", name = name, max_tokens = 16000 }, ...)

@@ -3,4 +3,4 @@
 -- OPENAI_BASE_URL names another server; a local one needs no key.
 local loop = require "connect_loop"
 
-return loop.run({ provider = "openai", name = os.getenv "BARCHAN_MODEL" or "gpt-5" }, ...)
+return loop.run({ provider = "openai", name = os.getenv "MODEL" or "gpt-5" }, ...)

@@ -8,11 +8,11 @@ local here = arg[0]:match("^(.*)/") or "."
 -- played. The sandbox and what runs in it are real either way.
 local function choose_model()
   if os.getenv "ANTHROPIC_API_KEY" then
-    local name = os.getenv "BARCHAN_MODEL" or "claude-opus-4-8"
+    local name = os.getenv "MODEL" or "claude-opus-4-8"
     return barchan.model { provider = "anthropic", name = name, max_tokens = 16000 }
   end
   if os.getenv "OPENAI_API_KEY" then
-    return barchan.model { provider = "openai", name = os.getenv "BARCHAN_MODEL" or "gpt-5" }
+    return barchan.model { provider = "openai", name = os.getenv "MODEL" or "gpt-5" }
   end
   print "No API key is set: replaying recorded model turns. The sandbox is real."
   return barchan.model { provider = "replay", replay = here .. "/data/prime.jsonl" }

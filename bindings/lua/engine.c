@@ -8,8 +8,10 @@
 #include "errors.h"
 #include "library.h"
 #include "loader.h"
+#include "watchdog.h"
 
 #define DEFAULT_SAFE_LIMIT_BYTES ((size_t)64 << 20)
+#define DEFAULT_SAFE_SLICE_MS 1000
 
 int bl_engine_check(const barchan_engine *engine, barchan_error *err)
 {
@@ -61,7 +63,10 @@ int bl_engine_protect(barchan_engine *engine, lua_CFunction fn, void *ud, barcha
     if (!lua_checkstack(L, 8)) return bc_error_nomem(err);
     lua_pushcfunction(L, fn);
     lua_pushlightuserdata(L, ud);
-    if (bl_call(L, 1, 0) == LUA_OK) return 0;
+    if (engine->state != NULL) bl_watchdog_begin(engine->state, 0);
+    int status = bl_call(L, 1, 0);
+    if (engine->state != NULL) bl_watchdog_end(engine->state);
+    if (status == LUA_OK) return 0;
     barchan_error thrown;
     bl_error_from(L, -1, &thrown);
     lua_pop(L, 1);
@@ -98,6 +103,8 @@ static int l_setup(lua_State *L)
     if (setup->options->library == BARCHAN_LIBRARY_SAFE) engine->state->path_allowed = path_allowed;
     bl_open_library(L, setup->options->library, setup->options->script_dirs);
     set_arg(L, setup->options->argv);
+    bl_watchdog_open(L, engine->state, setup->options->slice_limit_ms,
+                     setup->options->total_limit_ms);
     return 0;
 }
 
@@ -152,6 +159,9 @@ int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
     engine->limit_bytes = full.memory_limit_bytes;
     if (engine->limit_bytes == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
         engine->limit_bytes = DEFAULT_SAFE_LIMIT_BYTES;
+    }
+    if (full.slice_limit_ms == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
+        full.slice_limit_ms = DEFAULT_SAFE_SLICE_MS;
     }
     engine->host.on_event = full.on_event;
     engine->host.on_print = full.on_print;

@@ -5,7 +5,6 @@
 #include <string.h>
 #include "errors.h"
 #include "handle.h"
-#include "runtime/host_files.h"
 #include "runtime/reader.h"
 #include "value.h"
 

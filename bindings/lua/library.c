@@ -56,6 +56,41 @@ static int l_dofile(lua_State *L)
     return dofile_continued(L, 0, 0);
 }
 
+/* The message handler of xpcall. When the watchdog stops a script, Lua would call the script's own
+ * handler from within the hook, where no hook runs: it could go on for ever. */
+static int guarded_handler(lua_State *L)
+{
+    if (bl_state_of(L)->stopping) return 1;
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, 1, 1);
+    return 1;
+}
+
+/* The stack is: the handler, true, results or an error. */
+static int xpcall_done(lua_State *L, int status, lua_KContext context)
+{
+    (void)context;
+    if (status == LUA_OK || status == LUA_YIELD) return lua_gettop(L) - 1;
+    lua_pushboolean(L, 0);
+    lua_insert(L, -2);
+    return 2;
+}
+
+static int l_xpcall(lua_State *L)
+{
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    int nargs = lua_gettop(L) - 2;
+    lua_pushvalue(L, 2);
+    lua_pushcclosure(L, guarded_handler, 1);
+    lua_pushboolean(L, 1);
+    lua_pushvalue(L, 1);
+    lua_rotate(L, 3, 3); /* f, handler; guarded, true, f; arguments */
+    lua_remove(L, 1);
+    lua_remove(L, 1);
+    return xpcall_done(L, lua_pcallk(L, nargs, LUA_MULTRET, 1, 0, xpcall_done), 0);
+}
+
 /* setmetatable that refuses finalizers: they would run at any time, and again at the end. */
 static int l_setmetatable(lua_State *L)
 {
@@ -73,6 +108,33 @@ static int l_setmetatable(lua_State *L)
     lua_settop(L, 2);
     lua_setmetatable(L, 1);
     return 1;
+}
+
+/* Functions whose loop in C no hook sees: the number of rounds is bounded before it begins. */
+#define MAX_ROUNDS ((lua_Integer)1 << 26)
+
+static int bounded(lua_State *L, lua_Integer rounds)
+{
+    if (rounds > MAX_ROUNDS) return luaL_error(L, "more than %d rounds", (int)MAX_ROUNDS);
+    lua_pushvalue(L, lua_upvalueindex(1)); /* Lua's own */
+    lua_insert(L, 1);
+    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
+static int l_rep(lua_State *L)
+{
+    luaL_checkstring(L, 1);
+    return bounded(L, luaL_checkinteger(L, 2));
+}
+
+static int l_move(lua_State *L)
+{
+    lua_Integer from = luaL_checkinteger(L, 2), to = luaL_checkinteger(L, 3);
+    /* Without overflow: the difference of far ends does not fit. */
+    return bounded(L, from <= to && (from < 0 ? to >= from + MAX_ROUNDS : to - from >= MAX_ROUNDS)
+                          ? MAX_ROUNDS + 1
+                          : 0);
 }
 
 static int l_collectgarbage(lua_State *L)
@@ -104,6 +166,8 @@ static void open_base(lua_State *L)
     lua_setfield(L, globals, "load");
     lua_pushcfunction(L, bl_host_print);
     lua_setfield(L, globals, "print");
+    lua_pushcfunction(L, l_xpcall);
+    lua_setfield(L, globals, "xpcall");
     lua_pushcfunction(L, l_loadfile);
     lua_setfield(L, globals, "loadfile");
     lua_pushcfunction(L, l_dofile);
@@ -203,6 +267,16 @@ static void open_safe_os(lua_State *L)
     lua_pop(L, 2);
 }
 
+/* Puts a bounded version in the place of a function of a library. */
+static void bound(lua_State *L, const char *library, const char *name, lua_CFunction fn)
+{
+    lua_getglobal(L, library);
+    lua_getfield(L, -1, name);
+    lua_pushcclosure(L, fn, 1);
+    lua_setfield(L, -2, name);
+    lua_pop(L, 1);
+}
+
 static void open_safe(lua_State *L)
 {
     static const char *const hidden[] = {"loadfile", "dofile", "package", "warn", NULL};
@@ -219,6 +293,8 @@ static void open_safe(lua_State *L)
     lua_pushcfunction(L, l_collectgarbage);
     lua_setfield(L, globals, "collectgarbage");
     drop(L, globals, hidden);
+    bound(L, LUA_STRLIBNAME, "rep", l_rep);
+    bound(L, LUA_TABLIBNAME, "move", l_move);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     drop(L, globals + 1, (const char *const[]){LUA_LOADLIBNAME, NULL});
     lua_settop(L, globals - 1);

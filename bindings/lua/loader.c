@@ -3,7 +3,7 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 #include <string.h>
-#include "runtime/host_files.h"
+#include "runtime/script_dir.h"
 #include "state.h"
 
 static const bl_script *find_script(const char *path)
@@ -157,21 +157,6 @@ static int l_scripts_list(lua_State *L)
     return 1;
 }
 
-/* load_file(filename) -> chunk | nil, message; text only; limited like list_dir */
-static int l_scripts_load_file(lua_State *L)
-{
-    const char *path = luaL_checkstring(L, 1);
-    bl_state *state = bl_state_of(L);
-    if (state->path_allowed != NULL && !state->path_allowed(state, path)) {
-        lua_pushfstring(L, "'%s' is outside the script directories", path);
-    } else if (bl_load_file(L, path) == LUA_OK) {
-        return 1;
-    }
-    lua_pushnil(L);
-    lua_insert(L, -2);
-    return 2;
-}
-
 /* load_string(text, name, env) -> chunk | nil, message; text only */
 static int l_scripts_load_string(lua_State *L)
 {
@@ -190,51 +175,57 @@ static int l_scripts_load_string(lua_State *L)
     return 1;
 }
 
-static int push_names(lua_State *L)
+struct file_list {
+    bc_script_file *files;
+    size_t count;
+};
+
+static int push_files(lua_State *L)
 {
-    char **names = lua_touserdata(L, 1);
-    lua_Integer count = lua_tointeger(L, 2);
-    lua_createtable(L, (int)count, 0);
-    for (lua_Integer i = 0; i < count; i++) {
-        lua_pushstring(L, names[i]);
-        lua_rawseti(L, -2, i + 1);
+    struct file_list *list = lua_touserdata(L, 1);
+    lua_createtable(L, (int)list->count, 0);
+    for (size_t i = 0; i < list->count; i++) {
+        lua_createtable(L, 0, 2);
+        lua_pushstring(L, list->files[i].name);
+        lua_setfield(L, -2, "name");
+        lua_pushlstring(L, list->files[i].text, list->files[i].len);
+        lua_setfield(L, -2, "text");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
     return 1;
 }
 
-/* list_dir(path) -> names | nil, message. A safe engine lists only below its script directories. */
-static int l_scripts_list_dir(lua_State *L)
+/* read_dir(path) -> list of { name, text } | nil, message: every script of a directory. A safe
+ * engine reads only below its script directories. */
+static int l_scripts_read_dir(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
     bl_state *state = bl_state_of(L);
-    char **names;
-    size_t count;
+    struct file_list list;
     barchan_error err;
     if (state->path_allowed != NULL && !state->path_allowed(state, path)) {
         lua_pushnil(L);
         lua_pushfstring(L, "'%s' is outside the script directories", path);
         return 2;
     }
-    if (bc_list_dir(path, &names, &count, &err) < 0) {
+    if (bc_script_dir_read(path, &list.files, &list.count, &err) < 0) {
         lua_pushnil(L);
         lua_pushstring(L, err.message);
         return 2;
     }
-    lua_pushcfunction(L, push_names);
-    lua_pushlightuserdata(L, names);
-    lua_pushinteger(L, (lua_Integer)count);
-    int status = lua_pcall(L, 2, 1, 0);
-    bc_free_names(names, count);
+    lua_pushcfunction(L, push_files);
+    lua_pushlightuserdata(L, &list);
+    int status = lua_pcall(L, 1, 1, 0);
+    bc_script_files_free(list.files, list.count);
     return status == LUA_OK ? 1 : lua_error(L);
 }
 
 void bl_open_scripts(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"list_dir", l_scripts_list_dir},
+    static const luaL_Reg functions[] = {{"read_dir", l_scripts_read_dir},
                                          {"load", l_scripts_load},
                                          {"text", l_scripts_text},
                                          {"list", l_scripts_list},
-                                         {"load_file", l_scripts_load_file},
                                          {"load_string", l_scripts_load_string},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);

@@ -5,6 +5,7 @@
 #include "call.h"
 #include "errors.h"
 #include "task.h"
+#include "watchdog.h"
 
 static const char sentinel;
 
@@ -200,8 +201,10 @@ static void resume(bl_state *state, bl_task *task)
     bl_task *before = state->current;
     task->nargs = 0;
     state->current = task;
+    bl_watchdog_begin(state, task->used_us);
     int status = lua_resume(task->co, state->L, nargs, &nresults);
     state->current = before;
+    task->used_us += bl_watchdog_end(state);
     if (status != LUA_YIELD) {
         bl_task_ended(task, status, nresults);
         return;

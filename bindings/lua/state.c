@@ -70,6 +70,7 @@ void bl_push_core(lua_State *L)
     bl_open_model(L);
     bl_open_host(L);
     bl_open_util(L);
+    bl_open_watch(L);
     bl_open_scripts(L);
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &core_key);

@@ -27,6 +27,11 @@ struct bl_state {
     /* Whether scripts may load code from this path; NULL: from anywhere. */
     int (*path_allowed)(const bl_state *state, const char *path);
 
+    /* The watchdog's (watchdog.c); all 0 without limits. */
+    int64_t slice_us, total_us;
+    int64_t deadline_us, slice_began_us; /* deadline 0: no Lua runs */
+    int stopping, over_total;
+
     /* The scheduler's (scheduler.c). */
     bl_task *current; /* the task that runs now */
     bl_task *ready_first, *ready_last;
@@ -56,6 +61,7 @@ void bl_open_files(lua_State *L);
 void bl_open_model(lua_State *L);
 void bl_open_host(lua_State *L);
 void bl_open_util(lua_State *L);
+void bl_open_watch(lua_State *L);
 void bl_open_scripts(lua_State *L); /* loader.c */
 
 #endif

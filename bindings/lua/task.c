@@ -5,6 +5,7 @@
 #include <string.h>
 #include "call.h"
 #include "errors.h"
+#include "watchdog.h"
 
 #define TASK_META "barchan.task"
 enum { VALUE_THREAD = 1, VALUE_RESULTS = 2 }; /* user values of a task */
@@ -145,7 +146,9 @@ void bl_task_ended(bl_task *task, int status, int nresults)
     /* Runs what the coroutine left to be closed; its own errors have nowhere to go. */
     bl_task *before = state->current;
     state->current = task;
+    bl_watchdog_closing(state);
     reset_thread(task->co, state->L);
+    bl_watchdog_end(state);
     state->current = before;
     cancel_children(task);
     for (bl_op *join = task->joiners; join != NULL;) {

@@ -14,8 +14,9 @@ struct bl_task {
     bl_op *joiners; /* see struct join in task.c */
     bl_task_end_fn on_end;
     void *ud;
-    int self_ref; /* keeps the userdata alive until the task ends */
-    int nargs;    /* for the first resume */
+    int64_t used_us; /* running time so far; see watchdog.h */
+    int self_ref;    /* keeps the userdata alive until the task ends */
+    int nargs;       /* for the first resume */
     int is_ready, ended, cancelled, failed;
 };
 

@@ -1,9 +1,12 @@
 /*
  * Build-time tool: writes the sandbox's seccomp filter as C arrays, one per architecture.
  *
- * libseccomp turns the table into a binary search; in front of it stand a few instructions for
- * the calls whose arguments decide. They compare only the low 32 bits of an argument, because
- * that is what the kernel looks at (a comparison of 64 bits was the hole of CVE-2019-10063).
+ * libseccomp knows the numbers of the system calls. The program is a binary search over runs of
+ * neighbouring numbers with the same decision, which is a third of what a rule per call would be:
+ * the kernel compiles and evaluates the filter for every sandbox. Calls whose arguments decide
+ * have a few instructions of their own as leaves. Those compare only the low 32 bits of an
+ * argument, because that is what the kernel looks at (a comparison of 64 bits was the hole of
+ * CVE-2019-10063).
  */
 #include <errno.h>
 #include <linux/audit.h>
@@ -20,7 +23,9 @@
 #include <unistd.h>
 #include "seccomp_table.h"
 
-#define MAX_INSTRUCTIONS 4096
+#define MAX_INSTRUCTIONS 1024
+#define MAX_CALLS 600 /* above the highest number of either architecture */
+#define X32_BIT 0x40000000u
 
 struct program {
     struct sock_filter code[MAX_INSTRUCTIONS];
@@ -41,11 +46,111 @@ static const struct target targets[] = {
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
      CLONE_NEWNET | 0x80 /* CLONE_NEWTIME */)
 
+/* Calls that look at one argument. */
+static const struct narrowed {
+    const char *name;
+    int argument;
+    enum { REFUSE_VALUES, REFUSE_OTHERS, REFUSE_BITS } how;
+    int os_error;
+    const char *reason;
+    int count;
+    uint32_t values[3];
+} narrowed[] = {
+    {"ioctl",
+     1,
+     REFUSE_VALUES,
+     EPERM,
+     "input injection into a terminal, console functions",
+     3,
+     {TIOCSTI, TIOCLINUX, TIOCCONS}},
+    {"clone", 0, REFUSE_BITS, EPERM, "new namespaces, as unshare", 1, {CLONE_NEW_ANY}},
+    {"socket",
+     0,
+     REFUSE_OTHERS,
+     EAFNOSUPPORT,
+     "AF_ALG wrote to page caches, AF_VSOCK reaches the hypervisor, AF_NETLINK and AF_PACKET "
+     "configure the kernel",
+     3,
+     {AF_UNIX, AF_INET, AF_INET6}},
+    {"socketpair", 0, REFUSE_OTHERS, EAFNOSUPPORT, "as socket", 1, {AF_UNIX}},
+    {"personality",
+     0,
+     REFUSE_OTHERS,
+     EPERM,
+     "only asking and the default; others weaken address randomisation",
+     2,
+     {0xffffffff, 0}},
+};
+
+/* What is decided for one number: a return value, or a call of `narrowed` by index. */
+struct decision {
+    uint32_t action;
+    int narrowed; /* -1: the action */
+};
+
+struct run {
+    uint32_t first;
+    struct decision decision;
+};
+
 static _Noreturn void die(const char *what, const char *detail)
 {
     fprintf(stderr, "seccomp_gen: %s: %s\n", what, detail);
     exit(1);
 }
+
+/* ---- the table, by number ---- */
+
+static void decide_row(struct decision *calls, uint32_t arch, const struct row *row)
+{
+    char names[2048];
+    snprintf(names, sizeof names, "%s", row->name);
+    char *rest = names;
+    for (char *name; (name = strtok_r(rest, " ", &rest)) != NULL;) {
+        int nr = seccomp_syscall_resolve_name_arch(arch, name);
+        if (nr == __NR_SCMP_ERROR && row->action == ALLOW) die("unknown system call", name);
+        if (nr < 0) continue; /* not on this architecture, or newer than libseccomp */
+        if (nr >= MAX_CALLS) die("number too large", name);
+        if (row->action == ALLOW) calls[nr].action = SECCOMP_RET_ALLOW;
+        if (row->action == DENY) calls[nr].action = SECCOMP_RET_ERRNO | EPERM;
+    }
+}
+
+static void decide_all(struct decision *calls, uint32_t arch)
+{
+    for (size_t nr = 0; nr < MAX_CALLS; nr++) {
+        calls[nr] = (struct decision){.action = SECCOMP_RET_ERRNO | ENOSYS, .narrowed = -1};
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        decide_row(calls, arch, &rows[i]);
+    }
+    for (size_t i = 0; i < sizeof narrowed / sizeof *narrowed; i++) {
+        int nr = seccomp_syscall_resolve_name_arch(arch, narrowed[i].name);
+        if (nr < 0 || nr >= MAX_CALLS || calls[nr].action != SECCOMP_RET_ALLOW) {
+            die("narrowed, but not allowed", narrowed[i].name);
+        }
+        calls[nr].narrowed = (int)i;
+    }
+}
+
+static size_t make_runs(struct run *runs, const struct decision *calls)
+{
+    size_t count = 0;
+    for (uint32_t nr = 0; nr < MAX_CALLS; nr++) {
+        const struct decision *last = count == 0 ? NULL : &runs[count - 1].decision;
+        if (last != NULL && last->narrowed < 0 && calls[nr].narrowed < 0 &&
+            last->action == calls[nr].action) {
+            continue;
+        }
+        runs[count++] = (struct run){.first = nr, .decision = calls[nr]};
+    }
+    /* Numbers of the x32 ABI, and whatever is above them. */
+    runs[count++] = (struct run){.first = X32_BIT,
+                                 .decision = {.action = SECCOMP_RET_KILL_PROCESS, .narrowed = -1}};
+    return count;
+}
+
+/* ---- the program ---- */
 
 static void emit(struct program *out, struct sock_filter instruction)
 {
@@ -55,109 +160,57 @@ static void emit(struct program *out, struct sock_filter instruction)
 
 #define LOAD(field) \
     (struct sock_filter) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, field))
-#define LOAD_ARG(i) LOAD(args[i]) /* little-endian: the low word comes first */
 #define RETURN(action) (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, action)
 #define IF(op, value, yes, no) (struct sock_filter) BPF_JUMP(BPF_JMP | op | BPF_K, value, yes, no)
 
-/* "When the call is `name`: look at the low word of argument `arg`": skips `body` instructions
- * plus the two loads otherwise. */
-static void begin_call(struct program *out, uint32_t arch, const char *name, int arg, int body)
+static void emit_narrowed(struct program *out, const struct narrowed *call)
 {
-    int nr = seccomp_syscall_resolve_name_arch(arch, name);
-    if (nr < 0) die("unknown system call", name);
-    emit(out, LOAD(nr));
-    emit(out, IF(BPF_JEQ, (uint32_t)nr, 0, (uint8_t)(body + 1)));
-    emit(out, LOAD_ARG(arg));
-}
-
-/* If the loaded word is one of the values: the action. */
-static void refuse_values(struct program *out, uint32_t arch, const char *name, int arg,
-                          const uint32_t *values, int count, uint32_t action)
-{
-    begin_call(out, arch, name, arg, 2 * count);
+    int count = call->count;
+    emit(out, LOAD(args[call->argument])); /* little-endian: the low word comes first */
     for (int i = 0; i < count; i++) {
-        emit(out, IF(BPF_JEQ, values[i], 0, 1));
-        emit(out, RETURN(action));
+        if (call->how == REFUSE_BITS) {
+            emit(out, IF(BPF_JSET, call->values[i], 1, 0));
+        } else { /* to the second return, or on to the next value and then the first */
+            emit(out, IF(BPF_JEQ, call->values[i], (uint8_t)(count - i), 0));
+        }
     }
+    uint32_t refuse = SECCOMP_RET_ERRNO | (uint32_t)call->os_error;
+    emit(out, RETURN(call->how == REFUSE_OTHERS ? refuse : SECCOMP_RET_ALLOW));
+    emit(out, RETURN(call->how == REFUSE_OTHERS ? SECCOMP_RET_ALLOW : refuse));
 }
 
-/* If it is none of them: the action. */
-static void refuse_others(struct program *out, uint32_t arch, const char *name, int arg,
-                          const uint32_t *values, int count, uint32_t action)
+static void emit_search(struct program *out, const struct run *runs, size_t count)
 {
-    begin_call(out, arch, name, arg, count + 1);
-    for (int i = 0; i < count; i++) {
-        emit(out, IF(BPF_JEQ, values[i], (uint8_t)(count - i), 0));
+    if (count == 1) {
+        const struct decision *d = &runs[0].decision;
+        if (d->narrowed >= 0) {
+            emit_narrowed(out, &narrowed[d->narrowed]);
+        } else {
+            emit(out, RETURN(d->action));
+        }
+        return;
     }
-    emit(out, RETURN(action));
+    size_t half = count / 2, at = out->len;
+    emit(out, IF(BPF_JGE, runs[half].first, 0, 0));
+    emit_search(out, runs, half);
+    size_t distance = out->len - at - 1;
+    if (distance > 255) die("emit", "a jump is too far");
+    out->code[at].jt = (uint8_t)distance;
+    emit_search(out, runs + half, count - half);
 }
 
-static void add_prelude(struct program *out, const struct target *target)
+static void make_program(struct program *out, const struct target *target)
 {
-    uint32_t arch = target->scmp_arch;
+    static struct decision calls[MAX_CALLS];
+    static struct run runs[MAX_CALLS + 1];
+    decide_all(calls, target->scmp_arch);
+    size_t count = make_runs(runs, calls);
+    out->len = 0;
     emit(out, LOAD(arch));
     emit(out, IF(BPF_JEQ, target->audit_arch, 1, 0));
     emit(out, RETURN(SECCOMP_RET_KILL_PROCESS)); /* int 0x80 and other foreign ABIs */
-
-    /* Input injection into a terminal, and console functions. */
-    const uint32_t terminal[] = {TIOCSTI, TIOCLINUX, TIOCCONS};
-    refuse_values(out, arch, "ioctl", 1, terminal, 3, SECCOMP_RET_ERRNO | EPERM);
-
-    begin_call(out, arch, "clone", 0, 2);
-    emit(out, IF(BPF_JSET, CLONE_NEW_ANY, 0, 1));
-    emit(out, RETURN(SECCOMP_RET_ERRNO | EPERM)); /* as unshare */
-
-    /* AF_ALG wrote to page caches, AF_VSOCK reaches the hypervisor, AF_NETLINK and AF_PACKET
-     * reach kernel configuration. */
-    const uint32_t families[] = {AF_UNIX, AF_INET, AF_INET6};
-    refuse_others(out, arch, "socket", 0, families, 3, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
-    refuse_others(out, arch, "socketpair", 0, families, 1, SECCOMP_RET_ERRNO | EAFNOSUPPORT);
-
-    /* Asking, and the default; others weaken address randomisation or emulate other ABIs. */
-    const uint32_t personalities[] = {0xffffffff, 0};
-    refuse_others(out, arch, "personality", 0, personalities, 2, SECCOMP_RET_ERRNO | EPERM);
-}
-
-static void add_rows(scmp_filter_ctx ctx, uint32_t arch)
-{
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        char names[2048];
-        snprintf(names, sizeof names, "%s", rows[i].name);
-        char *rest = names;
-        for (char *name; (name = strtok_r(rest, " ", &rest)) != NULL;) {
-            int nr = seccomp_syscall_resolve_name_arch(arch, name);
-            if (nr == __NR_SCMP_ERROR && rows[i].action != ALLOW) continue; /* newer than us */
-            if (nr == __NR_SCMP_ERROR) die("unknown system call", name);
-            if (nr < 0 || rows[i].action == ABSENT) continue; /* not on this architecture */
-            nr = seccomp_syscall_resolve_name(name); /* rules are added by the native number */
-            uint32_t action = rows[i].action == ALLOW ? SCMP_ACT_ALLOW : SCMP_ACT_ERRNO(EPERM);
-            if (seccomp_rule_add(ctx, action, nr, 0) < 0) die("add a rule", name);
-        }
-    }
-}
-
-static void add_table(struct program *out, const struct target *target)
-{
-    scmp_filter_ctx ctx = seccomp_init(SCMP_ACT_ERRNO(ENOSYS));
-    if (ctx == NULL) die("seccomp_init", "out of memory");
-    if (seccomp_arch_native() != target->scmp_arch) {
-        if (seccomp_arch_add(ctx, target->scmp_arch) < 0) die("add architecture", target->name);
-        seccomp_arch_remove(ctx, SCMP_ARCH_NATIVE);
-    }
-    if (seccomp_attr_set(ctx, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS) < 0 ||
-        seccomp_attr_set(ctx, SCMP_FLTATR_CTL_OPTIMIZE, 2) < 0) {
-        die("set attributes", "libseccomp 2.5 or newer is needed");
-    }
-    add_rows(ctx, target->scmp_arch);
-    FILE *file = tmpfile();
-    if (file == NULL || seccomp_export_bpf(ctx, fileno(file)) < 0) die("export", target->name);
-    rewind(file);
-    struct sock_filter instruction;
-    while (fread(&instruction, sizeof instruction, 1, file) == 1) {
-        emit(out, instruction);
-    }
-    fclose(file);
-    seccomp_release(ctx);
+    emit(out, LOAD(nr));
+    emit_search(out, runs, count);
 }
 
 int main(void)
@@ -166,9 +219,7 @@ int main(void)
            "#include <linux/filter.h>\n");
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
         static struct program program;
-        program.len = 0;
-        add_prelude(&program, &targets[i]);
-        add_table(&program, &targets[i]);
+        make_program(&program, &targets[i]);
         printf("#if defined(%s)\nstatic const struct sock_filter guest_filter[] = {\n",
                targets[i].macro);
         for (size_t k = 0; k < program.len; k++) {

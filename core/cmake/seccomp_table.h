@@ -3,8 +3,8 @@
  *
  * Default: ENOSYS, as an older kernel would answer, so that libc and language run times fall
  * back. ALLOW needs no more reason than its group's heading; every DENY (EPERM) has its own.
- * Calls whose arguments decide are allowed here and narrowed in front of the table, in
- * seccomp_gen.c: clone, socket, ioctl, personality.
+ * Calls whose arguments decide are allowed here and narrowed in seccomp_gen.c: clone, socket,
+ * socketpair, ioctl, personality.
  */
 #ifndef SECCOMP_TABLE_H
 #define SECCOMP_TABLE_H

@@ -65,6 +65,9 @@ static int empty_dir(struct removal *removal, int dir, int level)
 static int remove_tree(const char *path, struct file_result *result)
 {
     struct removal removal = {.result = result};
+    /* Asks first whether the directory itself may go: what is in it must not be lost for nothing. */
+    if (rmdir(path) == 0) return 0;
+    if (errno != ENOTEMPTY && errno != EEXIST) return file_fail_os(result, errno);
     removal.top = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (removal.top < 0) return file_fail_os(result, errno);
     unsigned moved;

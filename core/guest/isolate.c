@@ -3,13 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <net/if.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <signal.h>
 #include <unistd.h>
@@ -93,18 +90,6 @@ static int take_identity(const struct plan *plan, struct layers *layers, struct 
     return 0;
 }
 
-static int bring_up_loopback(struct failure *why)
-{
-    int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return fail_os(why, errno, "open a socket for the loopback interface");
-    struct ifreq request = {.ifr_name = "lo"};
-    request.ifr_flags = IFF_UP | IFF_RUNNING;
-    int rc = ioctl(fd, SIOCSIFFLAGS, &request);
-    int os_error = errno;
-    close(fd);
-    return rc < 0 ? fail_os(why, os_error, "bring up the loopback interface") : 0;
-}
-
 /* The standard descriptors still name the host's /dev/null. */
 static int replace_standard_fds(struct failure *why)
 {
@@ -121,11 +106,14 @@ static int set_up(struct plan *plan, struct layers *layers, struct failure *why)
 {
     keep_descriptors(plan);
     prctl(PR_SET_NAME, "barchan-guest");
+    /* Raising is always allowed; when memory is short, sandboxes go before the host's programs. */
+    if (write_file("/proc/self/oom_score_adj", "800") < 0) {
+        return fail_os(why, errno, "write /proc/self/oom_score_adj");
+    }
     if (take_identity(plan, layers, why) < 0) return -1;
     layer_holds(layers, "namespaces", "mount, pid, net, ipc, uts, cgroup");
     if (sethostname("sandbox", 7) < 0) return fail_os(why, errno, "set the host name");
     if (setdomainname("", 0) < 0) return fail_os(why, errno, "set the domain name");
-    if (bring_up_loopback(why) < 0) return -1;
     layer_holds(layers, "network", "off: only a loopback interface of its own");
     if (isolate_root(plan, layers, why) < 0 || replace_standard_fds(why) < 0) return -1;
     return isolate_rights(plan, layers, why);

@@ -37,12 +37,11 @@ static int mount_storage(const struct plan *plan, struct layers *layers, struct 
     if (mount("tmpfs", WORLD_STORE, "tmpfs", MS_NOSUID | MS_NODEV, text) < 0) {
         return fail_os(why, errno, "mount the storage");
     }
+    umask(0);
     for (size_t i = 0; i < sizeof writables / sizeof *writables; i++) {
         const struct writable *w = &writables[i];
         snprintf(text, sizeof text, WORLD_STORE "/%s", w->name);
-        if (mkdir(text, 0700) < 0 || chmod(text, w->mode) < 0) {
-            return fail_os(why, errno, "create /%s", w->target);
-        }
+        if (mkdir(text, w->mode) < 0) return fail_os(why, errno, "create /%s", w->target);
         if (w->owned && plan->privileged && chown(text, SANDBOX_UID, SANDBOX_UID) < 0) {
             return fail_os(why, errno, "chown /%s", w->target);
         }
@@ -50,18 +49,19 @@ static int mount_storage(const struct plan *plan, struct layers *layers, struct 
             return fail_os(why, errno, "mount /%s", w->target);
         }
     }
+    umask(022);
     layer_holds(layers, "storage", "a private tmpfs of %llu bytes", size);
     return 0;
 }
 
-/* What tells about the host, or reaches into it, and is readable or writable by its modes alone.
- * Values below /proc/sys cannot be changed without capabilities; read-only is a second lock. */
+/* What tells about the host, or reaches into it, and is open to everybody by its mode. What only
+ * root may touch (kcore, kmsg, timer_list, sysrq-trigger, …) is closed by that: nobody in a sandbox
+ * is root of the machine. Values below /proc/sys cannot be changed without capabilities;
+ * read-only is a second lock. */
 static int mask_proc(struct failure *why)
 {
-    static const char *const files[] = {
-        "proc/kcore",         "proc/keys",         "proc/key-users", "proc/kallsyms",
-        "proc/kmsg",          "proc/timer_list",   "proc/config.gz", "proc/sched_debug",
-        "proc/sysrq-trigger", "proc/latency_stats"};
+    static const char *const files[] = {"proc/keys", "proc/key-users", "proc/kallsyms",
+                                        "proc/sched_debug", "proc/latency_stats"};
     static const char *const dirs[] = {"proc/acpi", "proc/bus", "proc/driver",
                                        "proc/fs",   "proc/irq", "proc/scsi"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
@@ -102,8 +102,6 @@ static int mount_proc(const struct plan *plan, struct layers *layers, struct fai
                        "an unmasked /proc, or accept a sandbox without /proc by best effort");
         return layer_missing(layers, plan, "proc", why);
     }
-    /* Raising is always allowed; when memory is short, sandboxes go before the host's programs. */
-    write_file("proc/self/oom_score_adj", "800");
     if (forbid_nested(plan, layers, why) < 0 || mask_proc(why) < 0) return -1;
     layer_holds(layers, "proc", "own processes only, host details hidden");
     return 0;

@@ -27,6 +27,8 @@
  * process 1 not be able to. */
 #define LEASE_MARGIN_MS 500
 #define SHUTDOWN_WAIT_MS 2000
+/* After this long without a request the next sandbox's network is made. */
+#define IDLE_MS 3
 
 struct child {
     uint32_t tag;
@@ -81,8 +83,8 @@ static int map_ids(pid_t pid, const struct slot *slot, struct failure *why)
 static pid_t clone_sandbox(int *pidfd)
 {
     struct clone_args args = {
-        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC |
-                 CLONE_NEWUTS | CLONE_NEWCGROUP | CLONE_PIDFD,
+        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
+                 CLONE_NEWCGROUP | CLONE_PIDFD, /* and the network namespace we stand in */
         .pidfd = (uint64_t)(uintptr_t)pidfd,
         .exit_signal = SIGCHLD,
     };
@@ -104,6 +106,7 @@ static int run_child(struct launcher *l, struct child *child, struct plan *plan,
                      struct failure *why)
 {
     int sync[2] = {-1, -1};
+    if (network_prepare(&l->world, why) < 0) return -1;
     if (plan->privileged && pipe2(sync, O_CLOEXEC) < 0) return fail_os(why, errno, "pipe");
     child->pid = clone_sandbox(&child->pidfd);
     if (child->pid == 0) {
@@ -113,6 +116,7 @@ static int run_child(struct launcher *l, struct child *child, struct plan *plan,
         isolate_and_run(plan);
     }
     int os_error = errno;
+    l->world.network_fresh = l->world.network_given_up = false;
     if (sync[0] >= 0) close(sync[0]);
     int rc = child->pid < 0 ? clone_failed(why, os_error) : 0;
     if (rc == 0 && plan->privileged) rc = map_ids(child->pid, &child->slot, why);
@@ -270,7 +274,15 @@ static _Noreturn void shut_down(struct launcher *l)
         poll(&pfd, 1, 100);
         bury(l, 0);
     }
+    slots_close(&l->world);
     _exit(0);
+}
+
+/* Nobody waits for the launcher now: the next sandbox will find its network ready. */
+static void prepare_next(struct launcher *l)
+{
+    struct failure why; /* the next start tries again, and reports it */
+    if (network_prepare(&l->world, &why) < 0) l->world.network_given_up = true;
 }
 
 static void wait_and_handle(struct launcher *l)
@@ -282,7 +294,10 @@ static void wait_and_handle(struct launcher *l)
         l->polled[3 + i] = (struct pollfd){.fd = l->children[i].pidfd, .events = POLLIN};
     }
     unsigned count = l->count;
-    if (poll(l->polled, count + 3, -1) < 0) return;
+    bool prepared = l->world.network_fresh || l->world.network_given_up;
+    int ready = poll(l->polled, count + 3, prepared ? -1 : IDLE_MS);
+    if (ready < 0) return;
+    if (ready == 0) prepare_next(l);
     if (l->polled[1].revents != 0) shut_down(l);
     /* Backwards, because burying moves the last one into the gap. */
     for (unsigned i = count; i-- > 0;) {
@@ -303,7 +318,8 @@ static int open_launcher(struct launcher *l, struct failure *why)
     l->alive_read_fd = alive[0];
     l->alive_write_fd = alive[1];
     if (grow(l) < 0) return fail_os(why, ENOMEM, "start the launcher");
-    return world_enter(&l->world, why);
+    if (world_enter(&l->world, why) < 0) return -1;
+    return network_prepare(&l->world, why);
 }
 
 _Noreturn void launcher_main(int control_fd, int host_pidfd)

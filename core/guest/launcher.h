@@ -25,13 +25,20 @@
 #define SLOT_IDS 65536u
 #define SLOT_COUNT 4095u
 
+#define SPARE_SLOTS 8
+struct slot;
+
 struct world {
     bool privileged;    /* sandboxes get a range of ids; otherwise one id */
     int host_mounts_fd; /* the mount namespace with the host's files, for templates */
     int own_mounts_fd;
     int slots_fd; /* directory of the id registry; -1 unless privileged */
     unsigned char slots_held[SLOT_COUNT / 8 + 1];
-    const char *mode; /* for status and doctor */
+    struct slot *spare_slots; /* locked and unused; SPARE_SLOTS places */
+    unsigned spare_slot_count;
+    bool network_fresh; /* this process stands in a network namespace for the next sandbox */
+    bool network_given_up; /* it could not be made; not tried again while idle */
+    const char *mode;   /* for status and doctor */
 };
 
 /* world.c: leaves the host's session, enters the launcher's namespaces, builds its root. */
@@ -54,7 +61,12 @@ struct slot {
 };
 int slots_open(struct world *world, struct failure *why);
 int slot_take(struct world *world, struct slot *slot, struct failure *why);
+/* Keeps a few for the next sandboxes. */
 void slot_give_back(struct world *world, struct slot *slot);
+void slots_close(struct world *world);
+
+/* network.c: has the launcher stand in a fresh network namespace with an up loopback. */
+int network_prepare(struct world *world, struct failure *why);
 
 /* What a cloned sandbox needs to set itself up. */
 struct plan {

@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -78,6 +79,10 @@ static int try_lock(int dir, const char *name)
 
 int slot_take(struct world *world, struct slot *slot, struct failure *why)
 {
+    if (world->spare_slot_count > 0) {
+        *slot = world->spare_slots[--world->spare_slot_count];
+        return 0;
+    }
     /* Beginning at a place of its own, a launcher seldom meets the locks of another. */
     unsigned first = (unsigned)getpid() * 61u % SLOT_COUNT;
     for (unsigned i = 0; i < SLOT_COUNT; i++) {
@@ -97,13 +102,30 @@ int slot_take(struct world *world, struct slot *slot, struct failure *why)
                        SLOT_COUNT);
 }
 
-void slot_give_back(struct world *world, struct slot *slot)
+static void release(struct world *world, struct slot *slot)
 {
-    if (slot->lock_fd < 0) return;
     char name[16];
     snprintf(name, sizeof name, "%u", slot->number);
     unlinkat(world->slots_fd, name, 0); /* while it is still locked */
     close(slot->lock_fd);
-    slot->lock_fd = -1;
     world->slots_held[slot->number / 8] &= (unsigned char)~(1u << slot->number % 8);
+}
+
+void slot_give_back(struct world *world, struct slot *slot)
+{
+    if (slot->lock_fd < 0) return;
+    if (world->spare_slots == NULL) world->spare_slots = calloc(SPARE_SLOTS, sizeof *slot);
+    if (world->spare_slots != NULL && world->spare_slot_count < SPARE_SLOTS) {
+        world->spare_slots[world->spare_slot_count++] = *slot;
+    } else {
+        release(world, slot);
+    }
+    slot->lock_fd = -1;
+}
+
+void slots_close(struct world *world)
+{
+    while (world->spare_slot_count > 0) {
+        release(world, &world->spare_slots[--world->spare_slot_count]);
+    }
 }

@@ -83,3 +83,8 @@ void bc_reader_close(bc_reader *reader)
     if (reader->epoll_fd >= 0) close(reader->epoll_fd);
     free(reader);
 }
+
+int bc_is_terminal(int fd)
+{
+    return isatty(fd);
+}

@@ -16,4 +16,7 @@ int bc_reader_open(bc_reader **out, barchan_runtime *rt, int fd, bc_reader_fn fn
 int bc_reader_next(bc_reader *reader, barchan_error *err);
 void bc_reader_close(bc_reader *reader);
 
+/* Whether a descriptor of the host's is a terminal. */
+int bc_is_terminal(int fd);
+
 #endif

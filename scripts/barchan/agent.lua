@@ -84,6 +84,7 @@ function Run:complete(choice)
   self.turn = self.turn + 1
   self:emit { type = "turn_started" }
   local tools = a.tools
+  if tools then tools:refresh(function(event) self:emit(event) end) end
   local reply, err = a.model:complete {
     messages = self.messages,
     tools = tools,

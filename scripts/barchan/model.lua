@@ -41,10 +41,32 @@ local complete_spec = {
 
 -- The variables that hold a provider's key and base URL when the script gives none. A base URL that
 -- the script gives itself never gets a key from the environment: it must bring its own.
+-- `name` is the model that is asked where nobody names one.
 local environment = {
-  anthropic = { key = "ANTHROPIC_API_KEY", base_url = "ANTHROPIC_BASE_URL" },
-  openai = { key = "OPENAI_API_KEY", base_url = "OPENAI_BASE_URL" },
+  { provider = "anthropic", key = "ANTHROPIC_API_KEY", base_url = "ANTHROPIC_BASE_URL",
+    name = "claude-opus-4-8" },
+  { provider = "openai", key = "OPENAI_API_KEY", base_url = "OPENAI_BASE_URL", name = "gpt-5" },
 }
+for _, known in ipairs(environment) do environment[known.provider] = known end
+
+--- The provider and model to ask by default: BARCHAN_MODEL ("provider:name"), or the first provider
+--- whose key or base URL is in the environment. nil when there is none.
+---@return string?
+function model.default()
+  local chosen = core.util.getenv "BARCHAN_MODEL"
+  if chosen and chosen ~= "" then return chosen end
+  for _, known in ipairs(environment) do
+    if core.util.getenv(known.key) or core.util.getenv(known.base_url) then
+      return known.provider .. ":" .. known.name
+    end
+  end
+end
+
+--- The value of the provider's key variable.
+function model.key(provider)
+  local known = environment[provider]
+  return known and core.util.getenv(known.key)
+end
 
 ---@class barchan.Model
 local Model = { __name = "barchan.model" }
@@ -73,7 +95,8 @@ function model.create(given)
     if not config.base_url and not config.api_key then
       return nil, core.util.error {
         code = "auth",
-        message = ("model: no key for '%s': set %s, or give api_key"):format(config.provider, known.key),
+        message = ("model: no key for '%s': set %s, or give api_key")
+          :format(config.provider, known.key),
         retryable = false,
       }
     end
@@ -110,6 +133,7 @@ end
 
 local function complete(self, given)
   local wants = given.on_delta ~= nil or given.on_event ~= nil
+  if toolset.is_toolset(given.tools) then given.tools:refresh() end
   local completion, err = self.handle:start(request_of(self, given), wants)
   if not completion then return nil, err end
   for kind, data in completion.next, completion do

@@ -4,6 +4,7 @@ local _, core = ...
 local messages = require "barchan.messages"
 local options = require "barchan.options"
 local schema = require "barchan.schema"
+local snapshot = require "barchan.snapshot"
 local task = require "barchan.task"
 local tool = require "barchan.tool"
 
@@ -11,7 +12,13 @@ local toolset = {}
 
 local MAX_CALLS_PER_TURN = 128
 
-local spec = { [1] = "string or table", dir = "string or table", sandbox = "table" }
+local spec = {
+  [1] = "string or table",
+  dir = "string or table",
+  sandbox = "table",
+  watch = "boolean",
+  on_event = "function",
+}
 
 -- Which tools a call was declared from: dispatch runs that version. Keys are the calls themselves.
 local declared_from = setmetatable({}, { __mode = "k" })
@@ -35,35 +42,6 @@ local function built_in_names()
 end
 toolset.built_in_names = built_in_names
 
--- A file returns one tool or a list of them.
-local function load_file(filename)
-  local chunk, problem = core.scripts.load_file(filename)
-  if not chunk then error(problem, 0) end
-  local ok, value = pcall(chunk, filename)
-  if not ok then error(("%s: %s"):format(filename, tool.message(value)), 0) end
-  if type(value) == "table" and value.name then return { value } end
-  if type(value) ~= "table" or value[1] == nil then
-    error(("%s: a tool file returns a tool or a list of tools, got %s")
-      :format(filename, type(value)), 0)
-  end
-  return value
-end
-
-local function load_dir(dir, by_name, order)
-  local names, err = core.scripts.list_dir(dir)
-  if not names then error(err, 0) end
-  for _, name in ipairs(names) do
-    if name:match("%.lua$") and not name:match("^%.") then
-      for _, definition in ipairs(load_file(dir .. "/" .. name)) do
-        local ok, problem = pcall(tool.check, definition)
-        if not ok then error(("%s/%s: %s"):format(dir, name, problem), 0) end
-        if not by_name[definition.name] then order[#order + 1] = definition.name end
-        by_name[definition.name] = definition
-      end
-    end
-  end
-end
-
 local function add(by_name, order, definition)
   if by_name[definition.name] then
     error(("toolset: two tools have the name '%s'"):format(definition.name), 0)
@@ -72,11 +50,13 @@ local function add(by_name, order, definition)
   order[#order + 1] = definition.name
 end
 
-local function collect(given)
-  local by_name, order, from_dirs = {}, {}, {}
-  local dirs = type(given.dir) == "string" and { given.dir } or given.dir or {}
-  for _, dir in ipairs(dirs) do load_dir(dir, from_dirs, order) end
-  for _, name in ipairs(order) do by_name[name] = from_dirs[name] end
+-- The tools of a toolset: those of its directories, and those that were given by name or as tables.
+local function collect(given, from_dirs)
+  local by_name, order = {}, {}
+  for _, name in ipairs(from_dirs.order) do
+    by_name[name] = from_dirs.by_name[name]
+    order[#order + 1] = name
+  end
   for _, item in ipairs(given) do
     if type(item) == "table" then
       add(by_name, order, item)
@@ -91,20 +71,90 @@ local function collect(given)
   return { by_name = by_name, order = order }
 end
 
+-- Where a toolset's tools come from; shared by its bindings, so that all see one reload.
+local function open_source(given)
+  local dirs = type(given.dir) == "string" and { given.dir } or given.dir or {}
+  local source = { given = given, dirs = dirs, on_event = given.on_event }
+  if given.watch then
+    if #dirs == 0 then error("toolset: option 'watch' needs 'dir'", 0) end
+    local watch, err = core.watch.open(dirs) -- before the first read: no edit falls between
+    if not watch then error(err, 0) end
+    source.watch = watch
+  end
+  local taken, problem = snapshot.take(dirs)
+  if not taken then error("toolset: " .. snapshot.describe(problem), 0) end
+  source.taken = taken
+  source.tools = collect(given, taken)
+  return source
+end
+
 --- A toolset of built-in tools by name, tools given as tables, and every tool file of `dir` (a path
---- or a list of paths; a later one wins). `sandbox` is what the tools work in.
+--- or a list of paths; a later one wins). `sandbox` is what the tools work in. With `watch`, an edit
+--- of a tool file takes effect at the model's next turn; `on_event` gets what came of it.
 ---@return barchan.Toolset
 function toolset.create(given)
   options.check("toolset", given, spec)
-  local ok, snapshot = pcall(collect, given)
-  if not ok then error(snapshot, 2) end
-  return setmetatable({ snapshot = snapshot, sandbox = given.sandbox, state = {} }, Toolset)
+  local ok, source = pcall(open_source, given)
+  if not ok then error(source, 2) end
+  return setmetatable({ source = source, sandbox = given.sandbox, state = {} }, Toolset)
 end
 
 --- The same tools for another conversation: its own sandbox, its own ctx.state.
 function Toolset:bind(given)
   options.check("bind", given, { sandbox = "table" })
-  return setmetatable({ snapshot = self.snapshot, sandbox = given.sandbox, state = {} }, Toolset)
+  return setmetatable({ source = self.source, sandbox = given.sandbox, state = {} }, Toolset)
+end
+
+-- ---- reloading ----
+
+-- Takes the directories anew: an event when something came of it, nil when nothing has changed.
+local function reload(source)
+  local taken, problem = snapshot.take(source.dirs)
+  if taken and taken.texts == source.taken.texts and not source.problem then return nil end
+  local tools
+  if taken then
+    local ok, collected = pcall(collect, source.given, taken)
+    if ok then
+      tools = collected
+    else
+      problem = { file = source.dirs[1], message = tool.message(collected) }
+    end
+  end
+  if not tools then
+    local text = snapshot.describe(problem)
+    if text == source.problem then return nil end -- told already
+    source.problem = text
+    return { type = "tools_reload_failed", file = problem.file, line = problem.line, message = text }
+  end
+  local event = snapshot.compare(source.taken, taken)
+  source.taken, source.tools, source.problem = taken, tools, nil
+  event.type = "tools_reloaded"
+  return event
+end
+
+--- Takes in what changed in the directories of a watched toolset since the last call: a whole new set,
+--- or the old one when anything is wrong with the new. Called before each turn. `emit` gets the event,
+--- `tools_reloaded` (added, changed, removed) or `tools_reload_failed` (file, line, message).
+function Toolset:refresh(emit)
+  local source = self.source
+  if not source.watch or not (source.watch:changed() or source.pending) then return end
+  source.pending = nil
+  local event = reload(source)
+  if not event then return end
+  if source.on_event then source.on_event(event) end
+  if emit then
+    emit(event)
+  else
+    event.time = core.util.wall_time()
+    core.host.emit(event)
+  end
+end
+
+--- Waits until something may have changed in the directories; then refresh takes it in.
+function Toolset:wait_change()
+  if not self.source.watch then error("wait_change: the toolset is not watched", 2) end
+  self.source.watch:wait()
+  self.source.pending = true
 end
 
 -- ---- declaring ----
@@ -112,17 +162,17 @@ end
 --- What the model is told: name, description and parameters of each tool, in a fixed order.
 function Toolset:declarations()
   local list = core.json.array {}
-  for i, name in ipairs(self.snapshot.order) do
-    list[i] = tool.declaration(self.snapshot.by_name[name])
+  for i, name in ipairs(self.source.tools.order) do
+    list[i] = tool.declaration(self.source.tools.by_name[name])
   end
   return list
 end
 
-function Toolset:names() return { table.unpack(self.snapshot.order) } end
+function Toolset:names() return { table.unpack(self.source.tools.order) } end
 
 --- Remembers which version of the tools a reply's calls were made against.
 function Toolset:stamp(reply)
-  for _, call in ipairs(reply.tool_calls or {}) do declared_from[call] = self.snapshot end
+  for _, call in ipairs(reply.tool_calls or {}) do declared_from[call] = self.source.tools end
 end
 
 -- ---- dispatching ----
@@ -164,11 +214,11 @@ function Toolset:dispatch(call)
   if type(call) ~= "table" or type(call.name) ~= "string" then
     error("dispatch: a tool call expected", 2)
   end
-  local snapshot = declared_from[call] or self.snapshot
-  local definition = snapshot.by_name[call.name]
+  local tools = declared_from[call] or self.source.tools
+  local definition = tools.by_name[call.name]
   if not definition then
     return fail("There is no tool '%s'. The tools are: %s.", call.name:sub(1, 100),
-      table.concat(snapshot.order, ", "))
+      table.concat(tools.order, ", "))
   end
   if type(call.arguments) ~= "table" then
     return fail("The arguments of '%s' must be a JSON object.", call.name)

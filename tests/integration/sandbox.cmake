@@ -1,7 +1,8 @@
 # Each program runs as whoever runs the tests, and again as an ordinary user when that is root.
 add_library(sandbox_support STATIC sandbox_support.c)
 target_link_libraries(sandbox_support PUBLIC barchan_build PkgConfig::CHECK)
-target_include_directories(sandbox_support PUBLIC ${PROJECT_SOURCE_DIR}/core/include)
+target_include_directories(sandbox_support PUBLIC
+  ${PROJECT_SOURCE_DIR}/core/include ${CMAKE_CURRENT_SOURCE_DIR})
 
 function(barchan_sandbox_test name)
   add_executable(sandbox_${name}_test sandbox_${name}_test.c)
@@ -18,3 +19,4 @@ barchan_sandbox_test(exec)
 barchan_sandbox_test(files)
 barchan_sandbox_test(life)
 barchan_sandbox_test(stream)
+barchan_sandbox_test(template)

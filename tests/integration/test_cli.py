@@ -40,8 +40,8 @@ class Front(unittest.TestCase):
                 (["exec", "--timeout", "soon", "--", "ls"], b"--timeout takes a number, got 'soon'"),
                 (["exec", "--timeout", "-1", "--", "ls"], b"greater than 0"),
                 (["exec", "--env", "novalue", "--", "ls"], b"--env takes NAME=value"),
-                (["ask", "hello"], b"--model is missing"),
-                (["tools", "lsit"], b"list or call expected"),
+                (["ask", "hello"], b"no model to ask: set ANTHROPIC_API_KEY"),
+                (["tools", "lsit"], b"list, call, check or watch expected"),
                 ([], b"usage: barchan COMMAND")):
             done = barchan(*words)
             self.assertEqual(done.returncode, 2, words)
@@ -172,6 +172,16 @@ class Ask(unittest.TestCase):
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"127.0.0.1", done.stderr)
 
+    def test_the_model_that_is_asked_by_default(self):
+        local = "http://127.0.0.1:9"  # nobody listens: the error names who was asked
+        done = barchan("ask", "hello", env={"ANTHROPIC_BASE_URL": local})
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"127.0.0.1", done.stderr)
+        events = barchan("ask", "--json", "hello", env={"OPENAI_BASE_URL": local}).stdout.splitlines()
+        self.assertEqual(json.loads(events[0])["model"], "model openai:gpt-5")
+        events = barchan("ask", "--json", "hello", env={"OPENAI_BASE_URL": local, "BARCHAN_MODEL": "openai:mine"})
+        self.assertEqual(json.loads(events.stdout.splitlines()[0])["model"], "model openai:mine")
+
     def test_the_prompt_from_standard_input(self):
         done = barchan("ask", "--json", "--replay", self.replay, "-", stdin=b"from stdin")
         self.assertEqual(json.loads(done.stdout.splitlines()[0])["messages"][0]["content"], "from stdin")
@@ -265,6 +275,37 @@ class Tools(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"code: is missing", done.stdout)
         self.assertEqual(barchan("tools", "call", "run_python", "{").returncode, 2)
+
+
+    def test_check(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "one.lua")
+            with open(path, "w") as file:
+                file.write("return { name = 'one', run = print }")
+            done = barchan("tools", "check", folder)
+            self.assertEqual((done.returncode, done.stdout), (0, b"1 tools: one\n"))
+            with open(path, "w") as file:
+                file.write("\nreturn {")
+            done = barchan("tools", "check", folder)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(f"{path}:2:".encode(), done.stderr)
+
+    def test_watch(self):
+        with tempfile.TemporaryDirectory() as folder:
+            def write(text):
+                with open(os.path.join(folder, "one.lua"), "w") as file:
+                    file.write(text)
+            write("return { name = 'one', run = print }")
+            process = subprocess.Popen([BIN, "tools", "watch", folder], stdout=subprocess.PIPE, env=CLEAN)
+            self.assertEqual(process.stdout.readline(), b"tools: one\n")
+            write("return { { name = 'one', run = print }, { name = 'two', run = print } }")
+            self.assertEqual(process.stdout.readline(), b"added: two\n")
+            self.assertEqual(process.stdout.readline(), b"changed: one\n")
+            write("return")
+            self.assertIn(b"refused, the old set stays: " + folder.encode(), process.stdout.readline())
+            process.send_signal(signal.SIGINT)
+            self.assertEqual(process.wait(10), 130)
+            process.stdout.close()
 
 
 class Doctor(unittest.TestCase):

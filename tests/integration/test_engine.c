@@ -134,6 +134,95 @@ START_TEST(memory_is_capped_and_the_engine_goes_on)
 }
 END_TEST
 
+/* Scripts that run away, each in its own way (security.md's kind U03). */
+START_TEST(a_script_that_runs_away_is_stopped)
+{
+    static const char *const bodies[] = {
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "local function f() return f() end f()",
+        "repeat local ok = xpcall(function() while true do end end, function() while true do end "
+        "end) until false",
+        "while true do coroutine.wrap(function() while true do end end)() end",
+        "while true do pcall(coroutine.wrap(function() while true do end end)) end",
+        "local t = setmetatable({}, { __index = function() while true do end end }) return t.x",
+        "table.sort({ 3, 2, 1 }, function() while true do end end)",
+        "('x'):gsub('x', function() while true do end end)",
+        "return ('').rep('', 1 << 60)",
+        "table.move({}, 1, 1 << 60, 2)",
+        "table.move({}, -1 << 62, 1 << 62, 2)",
+        "load(function() while true do end end)",
+        "for _ in function() while true do end end do end",
+        "local x <close> = setmetatable({}, { __close = function() while true do end end })",
+        "error(setmetatable({}, { __tostring = function() while true do end end }))",
+        "local b = require 'barchan' b.spawn(function() while true do end end):wait() while true "
+        "do "
+        "end",
+    };
+    barchan_engine_destroy(engine);
+    barchan_engine_options options = {
+        .struct_size = sizeof options, .slice_limit_ms = 100, .on_print = on_print};
+    ck_assert_int_eq(barchan_engine_create(&engine, rt, &options, &err), 0);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        char script[512];
+        snprintf(script, sizeof script,
+                 "return { f = function() %s end, g = function() return 1 end }", bodies[i]);
+        load(script);
+        int rc = barchan_engine_call(engine, "f", NULL, NULL, NULL, &err);
+        ck_assert_msg(rc < 0 || strstr(bodies[i], "<close>") || strstr(bodies[i], "load("), "%s",
+                      bodies[i]);
+        expect("g", NULL, "1");
+    }
+    load("return { f = function() while true do end end }");
+    ck_assert_int_eq(barchan_engine_call(engine, "f", NULL, NULL, NULL, &err), BARCHAN_ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "0.1 s"));
+}
+END_TEST
+
+START_TEST(what_is_to_be_closed_is_closed_after_a_stop)
+{
+    printed[0] = '\0';
+    barchan_engine_destroy(engine);
+    barchan_engine_options options = {
+        .struct_size = sizeof options, .slice_limit_ms = 50, .on_print = on_print};
+    ck_assert_int_eq(barchan_engine_create(&engine, rt, &options, &err), 0);
+    load("return { f = function() local c <close> = setmetatable({}, { __close = function() for i "
+         "= 1,"
+         " 50000 do end print 'closed' end }) while true do end end }");
+    ck_assert_int_eq(barchan_engine_call(engine, "f", NULL, NULL, NULL, &err), BARCHAN_ETIMEDOUT);
+    ck_assert_str_eq(printed, "closed\n");
+}
+END_TEST
+
+START_TEST(a_tool_that_runs_away_is_an_error_result)
+{
+    load("local b = require 'barchan' local tools = b.toolset { { name = 'spin', description = '', "
+         "run"
+         " = function() while true do end end } } return { f = function() local m = "
+         "tools:dispatch({ id"
+         " = '1', name = 'spin', arguments = {} }) return { m.is_error, m.content } end }");
+    char *result = call("f", NULL);
+    ck_assert_ptr_nonnull(strstr(result, "[true,\"the script ran for 1 s without waiting"));
+    barchan_free(result);
+}
+END_TEST
+
+START_TEST(running_time_in_all_is_limited_waits_are_not_counted)
+{
+    barchan_engine_destroy(engine);
+    barchan_engine_options options = {
+        .struct_size = sizeof options, .slice_limit_ms = 1000, .total_limit_ms = 300};
+    ck_assert_int_eq(barchan_engine_create(&engine, rt, &options, &err), 0);
+    load("local b = require 'barchan' return { naps = function() for i = 1, 5 do b.sleep(0.1) end "
+         "return 1 end, works = function() while true do for i = 1, 100000 do end b.sleep(0) end "
+         "end }");
+    expect("naps", NULL, "1");
+    ck_assert_int_eq(barchan_engine_call(engine, "works", NULL, NULL, NULL, &err),
+                     BARCHAN_ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "0.3 s of running time"));
+}
+END_TEST
+
 /* A few kilobytes more each time: memory runs out at every place of the start, of a call, of an
  * error and of the end. The host lives through all of them. */
 START_TEST(memory_may_run_out_anywhere)
@@ -392,6 +481,10 @@ int main(void)
     tcase_add_test(tc, a_script_error_has_its_place_and_a_traceback);
     tcase_add_test(tc, the_safe_library_has_no_way_out);
     tcase_add_test(tc, memory_is_capped_and_the_engine_goes_on);
+    tcase_add_test(tc, a_script_that_runs_away_is_stopped);
+    tcase_add_test(tc, what_is_to_be_closed_is_closed_after_a_stop);
+    tcase_add_test(tc, a_tool_that_runs_away_is_an_error_result);
+    tcase_add_test(tc, running_time_in_all_is_limited_waits_are_not_counted);
     tcase_add_test(tc, memory_may_run_out_anywhere);
     tcase_add_test(tc, print_and_events_reach_the_host);
     tcase_add_test(tc, started_calls_run_side_by_side);

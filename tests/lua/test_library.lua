@@ -44,6 +44,16 @@ function T:test_cjson_is_the_real_one_here()
   lu.assertEquals(require("cjson")._VERSION:sub(1, 2), "2.")
 end
 
+function T:test_xpcall()
+  lu.assertEquals({ xpcall(function(...) return ... end, print, 1, nil, 3) }, { true, 1, nil, 3 })
+  lu.assertEquals({ xpcall(error, function(m) return m .. "!", 2 end, "x", 0) }, { false, "x!" })
+  lu.assertEquals({ xpcall(function() require("barchan").sleep(0.001) return 1 end, print) }, { true, 1 })
+  local ok, err = xpcall(function() require("barchan").sleep(0.001) error("late", 0) end, function(m) return m .. "?" end)
+  lu.assertEquals({ ok, err }, { false, "late?" })
+  lu.assertFalse((xpcall(error, error)))
+  lu.assertFalse((pcall(xpcall, print)))
+end
+
 function T:test_primitives_are_hidden()
   for name in pairs(package.loaded) do lu.assertNil(name:match "^_barchan") end
   lu.assertErrorMsgContains("", require, "_barchan.sandbox")

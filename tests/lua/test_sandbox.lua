@@ -61,7 +61,9 @@ end
 function T:test_leaving_a_stream_early_kills_the_command()
   local sbx <close> = sandbox()
   local function first_chunk()
-    for _, chunk in sbx:stream "while :; do echo x; done" do return chunk end
+    for _, chunk in sbx:stream "while :; do echo x; done" do
+      if chunk ~= "" then return chunk end
+    end
   end
   lu.assertStrContains(first_chunk(), "x")
   local deadline = barchan.now() + 10

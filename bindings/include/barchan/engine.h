@@ -15,6 +15,12 @@
  * Memory: `memory_limit_bytes` caps what the Lua state allocates. A script that passes it gets
  * "not enough memory" as an error; the host is not touched.
  *
+ * Time: a script that runs without waiting for longer than `slice_limit_ms` is stopped: its task
+ * ends with BARCHAN_ETIMEDOUT, whatever handlers it has, and the engine goes on. A tool that runs
+ * away is an error result for the model. Not stopped so are long C functions of the Lua library (a
+ * pattern that backtracks over a long string), nor finalizers, which the safe library does not
+ * have.
+ *
  * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call
  * anything but blocking functions and barchan_engine_destroy.
  */
@@ -49,6 +55,9 @@ typedef struct barchan_engine_options {
     barchan_event_fn on_event;
     barchan_print_fn on_print; /* NULL: to the runtime's log, level info */
     void *ud;                  /* of the callbacks above */
+    int64_t slice_limit_ms;    /* longest a script may run without waiting; 0: 1 s with the safe
+                                  library, none with the full one; -1: none */
+    int64_t total_limit_ms;    /* running time of one task in all, waits not counted; 0: no limit */
     const char *const *argv;   /* what scripts see as `arg`, NULL-terminated; may be NULL */
 } barchan_engine_options;
 

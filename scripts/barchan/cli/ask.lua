@@ -18,7 +18,8 @@ usage: barchan ask [OPTIONS] "PROMPT"
 Asks a model, runs the tools that it calls in a fresh sandbox, and prints its answer. "-" reads the
 prompt from standard input.
 
-  --model P:NAME      provider and model, as anthropic:NAME or openai:NAME
+  --model P:NAME      provider and model, as anthropic:NAME or openai:NAME (default: BARCHAN_MODEL, or
+                      the provider whose key is set)
   --base-url URL      another address of the provider, or a compatible server
   --system TEXT       the system prompt
   --max-steps N       completions until the model must answer (default: 16)
@@ -59,23 +60,24 @@ local flags = {
   replay = { type = "string" },
 }
 
-local keys = { anthropic = "ANTHROPIC_API_KEY", openai = "OPENAI_API_KEY" }
-
 local function model_options(given)
   if given.replay then
     if given.model then args.fail("--replay and --model exclude each other") end
     return { provider = "replay", replay = given.replay }
   end
-  if not given.model then args.fail("--model is missing, as anthropic:NAME or openai:NAME") end
-  local provider, name = given.model:match("^([^:]+):(.+)$")
-  if not provider then args.fail("--model takes PROVIDER:NAME, got '%s'", given.model) end
+  local chosen = given.model or model.default()
+  if not chosen then
+    args.fail("no model to ask: set ANTHROPIC_API_KEY or OPENAI_API_KEY, give --model, or --replay FILE")
+  end
+  local provider, name = chosen:match("^([^:]+):(.+)$")
+  if not provider then args.fail("--model takes PROVIDER:NAME, got '%s'", chosen) end
   local base_url = given["base-url"]
   return {
     provider = provider,
     name = name,
     base_url = base_url,
     -- The person at the command line chose the address: the key goes there.
-    api_key = base_url and keys[provider] and core.util.getenv(keys[provider]) or nil,
+    api_key = base_url and model.key(provider) or nil,
   }
 end
 

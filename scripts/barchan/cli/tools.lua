@@ -3,19 +3,24 @@ local _, core = ...
 
 local args = require "barchan.cli.args"
 local sandbox = require "barchan.sandbox"
+local snapshot = require "barchan.snapshot"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
 
 local command = {
-  summary = "list the tools, or call one",
+  summary = "list, call, check or watch tools",
   usage = [[
 usage: barchan tools list [--dir DIR] [--format neutral|anthropic|openai|responses|gemini|mcp]
        barchan tools call NAME JSON [--dir DIR] [--template T]
+       barchan tools check DIR…
+       barchan tools watch DIR…
 
 `list` prints the built-in tools, and those of DIR, as a model would be told of them. `call` runs one in
-a fresh sandbox, as a model's call would, and prints what the model would get.
+a fresh sandbox, as a model's call would, and prints what the model would get. `check` loads the tool
+files of directories and says what is wrong with them. `watch` shows live what a model would see while
+they are edited, until it is interrupted.
 
-exit code of call: 0, or 1 when the answer is an error.
+exit code: 0; 1 when the answer of call is an error, or check found a fault.
 ]],
 }
 
@@ -61,12 +66,47 @@ local function call(given, rest)
   return message.is_error and 1 or 0
 end
 
+local function check(dirs)
+  if #dirs == 0 then args.fail("check: a directory is missing") end
+  local taken, problem = snapshot.take(dirs)
+  if not taken then
+    io.stderr:write(snapshot.describe(problem), "\n")
+    return 1
+  end
+  io.stdout:write(("%d tools: %s\n"):format(#taken.order, table.concat(taken.order, ", ")))
+  return 0
+end
+
+local function show_change(event)
+  if event.type == "tools_reload_failed" then
+    io.stdout:write("refused, the old set stays: ", event.message, "\n")
+    return
+  end
+  for _, kind in ipairs { "added", "changed", "removed" } do
+    if #event[kind] > 0 then io.stdout:write(kind, ": ", table.concat(event[kind], ", "), "\n") end
+  end
+end
+
+local function watch(dirs)
+  if #dirs == 0 then args.fail("watch: a directory is missing") end
+  local ok, tools = pcall(toolset.create, { dir = dirs, watch = true, on_event = show_change })
+  if not ok then error(tools, 0) end
+  io.stdout:write("tools: ", table.concat(tools:names(), ", "), "\n")
+  while true do
+    io.stdout:flush()
+    tools:wait_change()
+    tools:refresh()
+  end
+end
+
 function command.main(words)
   local given, rest = args.parse(words, flags)
   local what = table.remove(rest, 1)
+  if what == "check" then return check(rest) end
+  if what == "watch" then return watch(rest) end
   if what == "list" then return list(given) end
   if what == "call" then return call(given, rest) end
-  args.fail("list or call expected, got '%s'", what or "nothing")
+  args.fail("list, call, check or watch expected, got '%s'", what or "nothing")
 end
 
 return command

@@ -1,0 +1,23 @@
+/*
+ * Ends scripts that run away. Each slice (from a resume of a task to its next wait) has a deadline;
+ * a count hook sees that it has passed and throws. Handlers may catch that once: soon after, every
+ * instruction throws, so that nothing but the end of the task is left. What the task left to be
+ * closed is closed under a short deadline of its own.
+ *
+ * Not seen by the hook: long C functions (pattern matching above all) and finalizers.
+ */
+#ifndef BL_WATCHDOG_H
+#define BL_WATCHDOG_H
+
+#include "state.h"
+
+/* In engines only. A limit of 0 means none. Throws (memory). */
+void bl_watchdog_open(lua_State *L, bl_state *state, int64_t slice_ms, int64_t total_ms);
+/* Around every entry into Lua; `used_us` is what its task has used so far and is added to. May
+ * nest: the inner one counts. */
+void bl_watchdog_begin(bl_state *state, int64_t used_us);
+int64_t bl_watchdog_end(bl_state *state); /* returns what the slice took, in microseconds */
+/* The task is over: what it left open gets a little time. */
+void bl_watchdog_closing(bl_state *state);
+
+#endif
