@@ -20,7 +20,7 @@ add_test(NAME integration/provider_fixture_http COMMAND provider_fixtures_http
   ${PROJECT_SOURCE_DIR}/tests/support/byte_server.py)
 set_tests_properties(integration/provider_fixture_http PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
 
-foreach(name provider_http provider_cancel)
+foreach(name http_client provider_http provider_cancel)
   barchan_provider_program(${name} ${name}.c peer.c)
   target_link_libraries(${name} PRIVATE PkgConfig::CHECK)
   target_compile_definitions(${name} PRIVATE

@@ -140,6 +140,37 @@ START_TEST(deltas_come_in_whole_characters_and_restart)
 }
 END_TEST
 
+typedef struct nested {
+    barchan_model *model;
+    int calls, rc;
+} nested;
+
+static void on_nested_delta(barchan_delta_kind kind, const char *data, size_t len, void *ud)
+{
+    nested *n = ud;
+    char *reply = NULL;
+    n->calls++;
+    n->rc =
+        barchan_model_complete(n->model, plain_request, strlen(plain_request), NULL, &reply, NULL);
+    free(reply);
+}
+
+START_TEST(waiting_in_a_callback_is_refused)
+{
+    nested n = {.model = model_with("ok", NULL)};
+    barchan_complete_options o = {.struct_size = sizeof o, .on_delta = on_nested_delta, .ud = &n};
+    barchan_error err;
+    char *reply = NULL;
+    ck_assert_int_eq(
+        barchan_model_complete(n.model, stream_request, strlen(stream_request), &o, &reply, &err),
+        0);
+    ck_assert_int_gt(n.calls, 0);
+    ck_assert_int_eq(n.rc, BARCHAN_EBUSY);
+    free(reply);
+    barchan_model_destroy(n.model);
+}
+END_TEST
+
 START_TEST(keys_travel_in_headers_only)
 {
     barchan_model *model = model_with(
@@ -380,6 +411,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, answers_plain_and_streaming);
     tcase_add_test(tc, deltas_come_in_whole_characters_and_restart);
+    tcase_add_test(tc, waiting_in_a_callback_is_refused);
     tcase_add_test(tc, keys_travel_in_headers_only);
     tcase_add_test(tc, errors_are_typed);
     tcase_add_test(tc, redirects_are_refused_and_the_key_stays);
