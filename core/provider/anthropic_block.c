@@ -213,10 +213,7 @@ static int write_changed(bc_out *out, bc_block *block, const bc_call *call, cons
 {
     for (int i = 0; i < 2; i++) {
         if (block->fields[i].name == NULL || strcmp(block->fields[i].name, key) != 0) continue;
-        bc_json_span text = bc_text_escaped(&block->fields[i].text);
-        bc_out_word(out, "\"");
-        if (out->rc == 0) out->rc = bc_buf_append(out->buf, text.data, text.len);
-        if (out->rc == 0) out->rc = bc_buf_append_char(out->buf, '"');
+        bc_out_escaped(out, bc_text_escaped(&block->fields[i].text));
         return 1;
     }
     if (strcmp(key, "input") == 0 && call != NULL) {
