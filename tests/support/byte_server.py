@@ -274,9 +274,17 @@ def s_status(c, r, rest):
     body = bodies[rest[1]]
     kind = "text/html" if rest[1] == "html" else "application/json"
     extra = ["request-id: req_head"]
+    if len(rest) > 2 and rest[2].startswith("should="):
+        extra.append("x-should-retry: " + rest[2][7:])
     if len(rest) > 2 and rest[2].startswith("retry="):
         extra.append("retry-after: " + rest[2][6:].replace("_", " "))
     c.answer(body, status=rest[0] + " Error", kind=kind, extra=extra)
+
+
+def s_brokenerror(c, r, rest):
+    """An error whose words never come whole."""
+    c.send(b"HTTP/1.1 529 Overloaded\r\ncontent-length: 100\r\n\r\n{\"error\": {")
+    raise Gone()
 
 
 def s_html(c, r, rest):

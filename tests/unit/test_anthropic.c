@@ -268,9 +268,9 @@ START_TEST(inputs_of_every_kind)
                     2, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":\"}") STOP(2)
                     BLOCK(3, "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}")
                         STOP(3) BLOCK(4, "{\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":"
-                                         "\"web\",\"input\":{}}") DELTA(
-                            4, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"q\\\":1}\"}")
-                            STOP(4) END("tool_use"));
+                                         "\"web\",\"input\":{}}")
+                            DELTA(4, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"q\\\":"
+                                     "1}\"}") STOP(4) END("tool_use"));
     const json_t *calls = bc_json_get_array(r, "tool_calls"),
                  *bad = bc_json_get_array(r, "invalid_tool_calls");
     ck_assert_uint_eq(json_array_size(calls), 3);
@@ -339,7 +339,7 @@ END_TEST
 
 START_TEST(what_cannot_go_back_is_left_out)
 {
-    json_t *r = reply_of(1, START BLOCK(0, "{\"type\":\"text\",\"text\":\"\"}") STOP(0)
+    json_t *r = reply_of(1, START BLOCK(0, "{\"type\":\"text\",\"text\":\"\\n \"}") STOP(0)
                                 BLOCK(1, "{\"type\":\"text\",\"text\":\"y\"}") STOP(1)
                                     BLOCK(2, "{\"type\":\"thinking\",\"thinking\":\"cut\"}")
                                         END("max_tokens"));
