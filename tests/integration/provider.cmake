@@ -45,3 +45,10 @@ set_tests_properties(integration/provider_tls PROPERTIES SKIP_RETURN_CODE 77 TIM
 add_test(NAME integration/provider_slow_name COMMAND python3
   ${CMAKE_CURRENT_SOURCE_DIR}/test_provider_slow_name.py $<TARGET_FILE:provider_cancel>)
 set_tests_properties(integration/provider_slow_name PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
+
+add_test(NAME integration/connect COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/test_connect.py
+  $<TARGET_FILE:barchan_cli> ${PROJECT_SOURCE_DIR}/tests/support/aimock.mjs
+  ${PROJECT_BINARY_DIR}/aimock ${PROJECT_SOURCE_DIR}/tests/data/provider/aimock_prime.json)
+set_tests_properties(integration/connect PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
+  RESOURCE_LOCK aimock)
+set_tests_properties(integration/provider_aimock PROPERTIES RESOURCE_LOCK aimock)
