@@ -202,7 +202,13 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     }
     if (strcmp(type, "message_stop") != 0) return 0; /* ping, and what is not invented yet */
     reader->complete = 1;
-    return 1;
+    return 0;
+}
+
+static bc_progress progress(const void *self)
+{
+    const bc_anthropic_reader *reader = self;
+    return reader->complete ? BC_PROGRESS_ENDED : BC_PROGRESS_OPEN;
 }
 
 static int end(void *self, barchan_error *err)
@@ -251,6 +257,7 @@ const bc_provider bc_provider_anthropic = {
     .reader_create = reader_create,
     .reader_destroy = reader_destroy,
     .event = event,
+    .progress = progress,
     .end = end,
     .body = body,
     .request_id_header = "request-id",

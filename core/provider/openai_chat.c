@@ -246,7 +246,10 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
 {
     bc_chat_reader *reader = self;
     cleanup_json json_t *view = NULL;
-    if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) return reader->ended = 1;
+    if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) {
+        reader->ended = reader->marked = 1;
+        return 0;
+    }
     int rc = bc_json_view(&view, data.data, data.len, 0, err);
     if (rc < 0) return bc_error_context(err, "an event of the stream");
     if (strcmp(name, "error") == 0 && json_object_get(view, "error") == NULL) {
@@ -254,6 +257,13 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     }
     rc = take_object(reader, view, data, err);
     return rc < 0 ? rc : 0;
+}
+
+static bc_progress progress(const void *self)
+{
+    const bc_chat_reader *reader = self;
+    if (reader->marked) return BC_PROGRESS_ENDED;
+    return reader->begun && reader->ended ? BC_PROGRESS_COMPLETE : BC_PROGRESS_OPEN;
 }
 
 static int settle(bc_chat_reader *reader)
@@ -336,6 +346,7 @@ const bc_provider bc_provider_openai = {
     .reader_create = reader_create,
     .reader_destroy = reader_destroy,
     .event = event,
+    .progress = progress,
     .end = end,
     .body = body,
     .request_id_header = "x-request-id",

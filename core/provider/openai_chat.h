@@ -41,8 +41,10 @@ typedef struct bc_chat_reader {
     bc_chat_call *calls;
     size_t call_count;
     size_t total_bytes, looked_at;
-    int begun, ended; /* a choice was seen; the end was */
-    int whole;        /* one body, no stream */
+    int begun;  /* a choice was seen */
+    int ended;  /* a reason to stop or the end marker was */
+    int marked; /* the end marker was */
+    int whole;  /* one body, no stream */
 } bc_chat_reader;
 
 /* openai_chat_calls.c */

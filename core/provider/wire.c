@@ -5,9 +5,10 @@
 #include "base/cleanup.h"
 #include "model_internal.h"
 
-/* After the turn has ended a server closes its answer within moments; waiting for it keeps the
- * connection for the next request. One that does not is cut off. */
-enum { GRACE_MS = 1000 };
+/* After its last word a server closes its answer within moments; waiting for it keeps the
+ * connection for the next request. One that does not is cut off. Where the last word may be
+ * missing, the counts of tokens get a little longer to come. */
+enum { ENDED_GRACE_MS = 1000, COMPLETE_GRACE_MS = 5000 };
 
 /* ---- errors ---- */
 
@@ -131,8 +132,13 @@ static int on_event(const char *name, bc_json_span data, void *ud, barchan_error
     barchan_completion *c = ud;
     int rc = bc_provider_event(c->model->provider, c->reader, name, data, err);
     if (rc < 0 || c->ended) return rc < 0 ? rc : BARCHAN_ECANCELLED;
-    if (rc > 0 && !c->turn_ended && c->grace != NULL) bc_timer_set(c->grace, GRACE_MS);
-    c->turn_ended |= rc > 0;
+    bc_progress progress = c->model->provider->progress(c->reader);
+    c->turn_ended = progress != BC_PROGRESS_OPEN;
+    if (progress == c->progress) return 0;
+    c->progress = progress;
+    bc_timer_set(c->grace, progress == BC_PROGRESS_ENDED      ? ENDED_GRACE_MS
+                           : progress == BC_PROGRESS_COMPLETE ? COMPLETE_GRACE_MS
+                                                              : -1);
     return 0;
 }
 

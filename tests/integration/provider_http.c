@@ -140,6 +140,26 @@ START_TEST(deltas_come_in_whole_characters_and_restart)
 }
 END_TEST
 
+START_TEST(a_complete_turn_without_an_end_is_an_answer)
+{
+    static const char *const scenarios[] = {"nodone/silent", "nodone/usage", "nodone/reset"};
+    for (int i = 0; i < 3; i++) {
+        barchan_model *model =
+            model_with(scenarios[i], &(barchan_model_options){.provider = "openai"});
+        int64_t start = bc_clock_ms();
+        json_t *reply = complete(model, stream_request);
+        ck_assert_str_eq(text_of(reply), "Hello");
+        ck_assert_str_eq(bc_json_get_string(reply, "stop_reason", NULL), "end_turn");
+        int64_t counted =
+            bc_json_get_integer(bc_json_get_object(reply, "usage"), "output_tokens", -1);
+        ck_assert_int_eq(counted, i == 1 ? 4 : -1);
+        ck_assert_int_lt(bc_clock_ms() - start, 8000);
+        json_decref(reply);
+        barchan_model_destroy(model);
+    }
+}
+END_TEST
+
 typedef struct nested {
     barchan_model *model;
     int calls, rc;
@@ -414,6 +434,7 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, answers_plain_and_streaming);
     tcase_add_test(tc, deltas_come_in_whole_characters_and_restart);
+    tcase_add_test(tc, a_complete_turn_without_an_end_is_an_answer);
     tcase_add_test(tc, waiting_in_a_callback_is_refused);
     tcase_add_test(tc, keys_travel_in_headers_only);
     tcase_add_test(tc, errors_are_typed);

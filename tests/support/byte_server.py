@@ -189,6 +189,24 @@ def s_neverclose(c, r, rest):
     c.wait_gone()
 
 
+def s_nodone(c, r, rest):
+    """Chat: a reason to stop, the counts a little later, no end marker, no close."""
+    def chunk(data):
+        c.chunk(b"data: " + json.dumps(data).encode() + b"\n\n")
+    c.head()
+    chunk({"id": "c", "choices": [{"index": 0, "delta": {"content": "Hello"}}]})
+    chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    if rest[0] == "usage":
+        time.sleep(1.5)
+        chunk({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})
+        return c.chunk(b"data: [DONE]\n\n") or c.wait_gone()
+    if rest[0] == "reset":
+        c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        time.sleep(0.1)
+        raise Gone()
+    c.wait_gone()
+
+
 def s_redirect(c, r, rest):
     code = rest[0]
     where = {"same": "/_stolen", "host": "http://127.0.0.2:%d/_stolen" % port,
