@@ -151,6 +151,7 @@ int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delt
     bc_json_iter iter;
     int rc = bc_json_iter_init(&iter, delta, err);
     if (block == NULL || rc != 1) return rc < 0 ? rc : 0;
+    block->touched = 1;
     rc = charge(reader, delta.len);
     while (rc == 0 && (rc = bc_json_iter_next(&iter, err)) == 1) {
         rc = 0;
@@ -260,6 +261,16 @@ static void write_citations(bc_out *out, const bc_block *block, bc_json_span bef
     bc_out_close(out, ']');
 }
 
+/* A block that came whole goes back as it is, unless its call needs another id or input. */
+static int is_as_it_came(const bc_block *block, const bc_call *call)
+{
+    bc_json_span input, start = {bc_buf_data(&block->start), block->start.len};
+    if (block->touched) return 0;
+    if (call == NULL) return 1;
+    return !call->made_id && bc_json_member(start, "input", &input, NULL) == 1 &&
+           input.data[0] == '{';
+}
+
 /* The start's own bytes, with the members replaced that deltas added to. */
 static int write_block(bc_out *out, bc_block *block, const bc_call *call, barchan_error *err)
 {
@@ -267,6 +278,10 @@ static int write_block(bc_out *out, bc_block *block, const bc_call *call, barcha
     enum { COUNT = sizeof keys / sizeof *keys };
     int written[COUNT + 1] = {0};
     bc_json_iter iter;
+    if (is_as_it_came(block, call)) {
+        bc_out_raw(out, bc_buf_data(&block->start), block->start.len);
+        return out->rc;
+    }
     int rc =
         bc_json_iter_init(&iter, (bc_json_span){bc_buf_data(&block->start), block->start.len}, err);
     bc_out_open(out, '{');

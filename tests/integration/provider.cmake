@@ -52,3 +52,6 @@ add_test(NAME integration/connect COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/te
 set_tests_properties(integration/connect PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
   RESOURCE_LOCK aimock)
 set_tests_properties(integration/provider_aimock PROPERTIES RESOURCE_LOCK aimock)
+
+add_test(NAME integration/echo COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/test_echo.py
+  $<TARGET_FILE:barchan_cli> ${PROJECT_SOURCE_DIR}/tests/support/byte_server.py)

@@ -207,6 +207,24 @@ def s_nodone(c, r, rest):
     c.wait_gone()
 
 
+# An assistant turn that only survives as bytes: numbers, escapes, a lone surrogate, unknown members.
+TRICKY = (b'[{"type":"thinking","thinking":"","signature":"s\\/=="},'
+          b'{"type": "text","text":"a\\u00e9\\ud83d \\u20ac"},'
+          b'{"type":"tool_use","id":"toolu_1","name":"probe","input":{"z":1e2,"f":1.0,"big":18446744073709551616,'
+          b'"int":9007199254740993,"small":0.1,"neg":-0.0,"empty":[],"none":{},"null":null,"s":"\\ud83d\\u0000",'
+          b'"":[[1,2.50]]},"caller":{"x":0.10}}]')
+
+
+def s_tricky(c, r, rest):
+    """A turn with a call; once it was answered, whether the turn came back byte for byte."""
+    if "tool_result" in r["body"]:
+        same = TRICKY.decode() in r["body"]
+        text = "verbatim" if same else "changed: " + r["body"]
+        c.answer(dict(MESSAGE, content=[{"type": "text", "text": text}]))
+    else:
+        c.answer(b'{"id":"m","model":"m","content":' + TRICKY + b',"stop_reason":"tool_use","usage":{}}')
+
+
 def s_redirect(c, r, rest):
     code = rest[0]
     where = {"same": "/_stolen", "host": "http://127.0.0.2:%d/_stolen" % port,
