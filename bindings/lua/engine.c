@@ -9,8 +9,7 @@
 #include "library.h"
 #include "loader.h"
 #include "watchdog.h"
-#include "limits.h"
-
+#include "bounds.h"
 
 int bl_engine_check(const barchan_engine *engine, barchan_error *err)
 {

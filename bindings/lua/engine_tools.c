@@ -5,8 +5,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/json_scan.h"
-#include "limits.h"
-
+#include "bounds.h"
 
 static void free_tool(bl_host_tool *tool)
 {

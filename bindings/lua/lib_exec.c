@@ -4,7 +4,7 @@
 #include <string.h>
 #include "errors.h"
 #include "handle.h"
-#include "limits.h"
+#include "bounds.h"
 
 #define EXEC_META "barchan.core.exec"
 

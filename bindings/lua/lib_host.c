@@ -8,7 +8,7 @@
 #include "handle.h"
 #include "runtime/reader.h"
 #include "value.h"
-#include "limits.h"
+#include "bounds.h"
 
 #define CALL_META "barchan.core.host_call"
 #define STDIN_META "barchan.core.stdin"

@@ -7,7 +7,7 @@
 #include "host.h"
 #include "loader.h"
 #include "scheduler.h"
-#include "limits.h"
+#include "bounds.h"
 
 /* ---- replacements of base functions ---- */
 
@@ -111,7 +111,6 @@ static int l_setmetatable(lua_State *L)
     return 1;
 }
 
-
 static int bounded(lua_State *L, lua_Integer rounds)
 {
     if (rounds > BL_MAX_ROUNDS) return luaL_error(L, "more than %d rounds", (int)BL_MAX_ROUNDS);
@@ -131,7 +130,8 @@ static int l_move(lua_State *L)
 {
     lua_Integer from = luaL_checkinteger(L, 2), to = luaL_checkinteger(L, 3);
     /* Without overflow: the difference of far ends does not fit. */
-    return bounded(L, from <= to && (from < 0 ? to >= from + BL_MAX_ROUNDS : to - from >= BL_MAX_ROUNDS)
+    return bounded(L, from <= to &&
+                              (from < 0 ? to >= from + BL_MAX_ROUNDS : to - from >= BL_MAX_ROUNDS)
                           ? BL_MAX_ROUNDS + 1
                           : 0);
 }

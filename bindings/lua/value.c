@@ -7,7 +7,7 @@
 #include "base/json_scan.h"
 #include "base/json_write.h"
 #include "state.h"
-#include "limits.h"
+#include "bounds.h"
 
 #define ARRAY_META "barchan.array"
 #define ENCODER_META "barchan.json.encoder"

@@ -3,8 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "errors.h"
-#include "limits.h"
-
+#include "bounds.h"
 
 static const char slice_error_key, total_error_key;
 

@@ -1,10 +1,12 @@
 /* Every maximum of the Lua side, each with its reason. */
-#ifndef BL_LIMITS_H
-#define BL_LIMITS_H
+#ifndef BL_BOUNDS_H
+#define BL_BOUNDS_H
 
-/* An engine for scripts of others: what a large agent script with its conversations needs, tenfold. */
+/* An engine for scripts of others: what a large agent script with its conversations needs, tenfold.
+ */
 #define BL_SAFE_MEMORY_BYTES ((size_t)64 << 20)
-/* Longer than any reasonable step between two waits; short enough for a host with a user interface. */
+/* Longer than any reasonable step between two waits; short enough for a host with a user interface.
+ */
 #define BL_SAFE_SLICE_MS 1000
 /* Providers take tool names of up to 64 characters (Gemini 128). */
 #define BL_TOOL_MAX_NAME 64
@@ -16,7 +18,8 @@
 #define BL_LOG_LINE_BYTES 1000
 /* Rounds of a loop in C that no hook sees: half a second at most. */
 #define BL_MAX_ROUNDS ((lua_Integer)1 << 26)
-/* Items of a JSON array: what fits BC_JSON_MAX_BYTES with a comma each is more than memory holds. */
+/* Items of a JSON array: what fits BC_JSON_MAX_BYTES with a comma each is more than memory holds.
+ */
 #define BL_JSON_MAX_ITEMS (1 << 24)
 /* Instructions between two looks at the clock: some tens of microseconds. */
 #define BL_LOOK_EVERY 10000
