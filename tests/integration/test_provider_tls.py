@@ -25,12 +25,12 @@ def openssl(*arguments):
 
 
 def make_ca(name):
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=" + name,
+    openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=" + name,
             "-keyout", name + ".key", "-out", name + ".pem")
 
 
 def make_cert(name, ca, names, days):
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=" + name, "-keyout", name + ".key",
+    openssl("req", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=" + name, "-keyout", name + ".key",
             "-out", name + ".csr")
     with open("names", "w") as file:
         file.write("subjectAltName=" + names)
