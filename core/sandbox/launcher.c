@@ -1,6 +1,7 @@
 #include "launcher.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -10,6 +11,9 @@
 #include "base/cleanup.h"
 #include "guest_image.h"
 #include "runtime/child.h"
+
+/* How long the launcher may take to end before it is killed. */
+#define LAUNCHER_END_MS 500
 
 struct bc_launcher {
     bc_room *room;
@@ -223,9 +227,19 @@ int bc_launcher_ensure(bc_room *room, barchan_error *err)
     return 0;
 }
 
+/* With its socket closed it ends by itself, in a millisecond or two, and cleans up; killed, it
+ * would leave lock files behind. */
+static void let_end(bc_launcher *launcher)
+{
+    shutdown(launcher->control_fd, SHUT_RDWR);
+    struct pollfd pfd = {.fd = bc_child_pidfd(launcher->child), .events = POLLIN};
+    poll(&pfd, 1, LAUNCHER_END_MS);
+}
+
 void bc_launcher_close(bc_launcher *launcher)
 {
     if (launcher == NULL) return;
+    if (launcher->child != NULL) let_end(launcher);
     bc_child_close(launcher->child);
     bc_watch_close(launcher->watch);
     if (launcher->control_fd >= 0) close(launcher->control_fd);
