@@ -23,6 +23,11 @@ void bl_add_traceback(lua_State *L, lua_State *co)
     lua_pop(L, 1);
 }
 
+int bl_call_plain(lua_State *L, int nargs, int nresults)
+{
+    return lua_pcall(L, nargs, nresults, 0);
+}
+
 static int handler(lua_State *L)
 {
     bl_add_traceback(L, L);

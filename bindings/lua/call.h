@@ -1,4 +1,4 @@
-/* The one way from C into Lua: protected, with a traceback. */
+/* The one way from C into Lua: protected. */
 #ifndef BL_CALL_H
 #define BL_CALL_H
 
@@ -7,6 +7,8 @@
 /* lua_pcall of the function and its arguments at the top. On failure the message (an error object
  * keeps its kind and gets a `traceback` field) is at the top and the result is not LUA_OK. */
 int bl_call(lua_State *L, int nargs, int nresults);
+/* The same without a traceback, for functions of our own whose errors are passed on or dropped. */
+int bl_call_plain(lua_State *L, int nargs, int nresults);
 /* Adds a traceback of the (dead) coroutine `co` to the error value at the top of L. */
 void bl_add_traceback(lua_State *L, lua_State *co);
 

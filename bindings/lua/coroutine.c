@@ -15,10 +15,40 @@ static lua_State *coroutine_of(lua_State *L, int wrapped)
     return lua_tothread(L, wrapped ? lua_upvalueindex(1) : 1);
 }
 
+static const char waiting_key; /* in the registry: a weak table, thread -> true */
+
+void bl_mark_waiting(lua_State *L, lua_State *co, int waiting)
+{
+    luaL_checkstack(L, 4, "to mark a coroutine");
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    lua_pushthread(co);
+    lua_xmove(co, L, 1);
+    if (waiting)
+        lua_pushboolean(L, 1);
+    else
+        lua_pushnil(L);
+    lua_rawset(L, -3);
+    lua_pop(L, 1);
+}
+
+int bl_is_waiting(lua_State *L, lua_State *co)
+{
+    luaL_checkstack(L, 4, "to look at a coroutine");
+    if (!lua_checkstack(co, 1)) return 1;
+    lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    lua_pushthread(co);
+    lua_xmove(co, L, 1);
+    int waiting = lua_rawget(L, -2) != LUA_TNIL;
+    lua_pop(L, 2);
+    return waiting;
+}
+
 static int step_continued(lua_State *L, int status, lua_KContext wrapped)
 {
+    lua_State *co = coroutine_of(L, (int)wrapped);
     (void)status;
-    return step(L, coroutine_of(L, (int)wrapped), 0, (int)wrapped);
+    bl_mark_waiting(L, co, 0);
+    return step(L, co, 0, (int)wrapped);
 }
 
 static int fail(lua_State *L, lua_State *co, int status, int wrapped)
@@ -55,17 +85,22 @@ static int step(lua_State *L, lua_State *co, int nargs, int wrapped)
 {
     for (;;) {
         int nresults = 0;
+        bl_state *state = bl_state_of(L);
+        bl_passing passing = {L, co, state->passing};
+        state->passing = &passing;
         int status = lua_resume(co, L, nargs, &nresults);
+        state->passing = passing.outer;
         if (status != LUA_OK && status != LUA_YIELD) return fail(L, co, status, wrapped);
         int is_wait =
             status == LUA_YIELD && nresults > 0 && lua_touserdata(co, -nresults) == bl_sentinel();
         if (!is_wait) return finish(L, co, nresults, wrapped);
         lua_pop(co, nresults);
         if (lua_isyieldable(L)) {
+            bl_mark_waiting(L, co, 1);
             lua_pushlightuserdata(L, bl_sentinel());
             return lua_yieldk(L, 1, wrapped, step_continued);
         }
-        bl_interrupt_wait(bl_state_of(L));
+        bl_interrupt_wait(state);
         nargs = 0;
     }
 }
@@ -73,6 +108,9 @@ static int step(lua_State *L, lua_State *co, int nargs, int wrapped)
 static int start(lua_State *L, lua_State *co, int first_argument, int wrapped)
 {
     int nargs = lua_gettop(L) - first_argument + 1;
+    if (bl_is_waiting(L, co)) {
+        return luaL_error(L, "cannot resume a coroutine that waits: only its task can");
+    }
     if (!lua_checkstack(co, nargs)) return luaL_error(L, "too many arguments to resume");
     if (lua_status(co) == LUA_OK && lua_gettop(co) == 0) {
         lua_pushliteral(co, "cannot resume dead coroutine");
@@ -103,9 +141,35 @@ static int l_wrap(lua_State *L)
     return 1;
 }
 
+/* coroutine.close, which would end a wait behind its task's back. Upvalue 1: Lua's own. */
+static int l_close(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTHREAD);
+    if (bl_is_waiting(L, lua_tothread(L, 1))) {
+        return luaL_error(L, "cannot close a coroutine that waits: cancel its task");
+    }
+    lua_settop(L, 1);
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    lua_call(L, 1, LUA_MULTRET);
+    return lua_gettop(L);
+}
+
 void bl_push_coroutine_library(lua_State *L)
 {
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &waiting_key) == LUA_TNIL) {
+        lua_newtable(L);
+        lua_createtable(L, 0, 1);
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_setmetatable(L, -2);
+        lua_rawsetp(L, LUA_REGISTRYINDEX, &waiting_key);
+    }
+    lua_pop(L, 1);
     luaopen_coroutine(L);
+    lua_getfield(L, -1, "close");
+    lua_pushcclosure(L, l_close, 1);
+    lua_setfield(L, -2, "close");
     lua_pushcfunction(L, l_resume);
     lua_setfield(L, -2, "resume");
     lua_pushcfunction(L, l_wrap);

@@ -9,13 +9,14 @@
 #include "library.h"
 #include "loader.h"
 #include "watchdog.h"
-
-#define DEFAULT_SAFE_LIMIT_BYTES ((size_t)64 << 20)
-#define DEFAULT_SAFE_SLICE_MS 1000
+#include "bounds.h"
 
 int bl_engine_check(const barchan_engine *engine, barchan_error *err)
 {
     if (engine == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the engine is NULL");
+    if (engine->L == NULL) {
+        return bc_error_set(err, BARCHAN_ECLOSED, "the engine ended with its runtime");
+    }
     return bc_runtime_check(engine->rt, err);
 }
 
@@ -50,6 +51,7 @@ static int path_allowed(const bl_state *state, const char *path)
     if (strstr(path, "..") != NULL) return 0;
     for (char **dir = state->engine->script_dirs; *dir != NULL; dir++) {
         size_t len = strlen(*dir);
+        if (strcmp(*dir, "/") == 0) return path[0] == '/';
         if (strncmp(path, *dir, len) == 0 && (path[len] == '/' || path[len] == '\0')) return 1;
     }
     return 0;
@@ -63,9 +65,17 @@ int bl_engine_protect(barchan_engine *engine, lua_CFunction fn, void *ud, barcha
     if (!lua_checkstack(L, 8)) return bc_error_nomem(err);
     lua_pushcfunction(L, fn);
     lua_pushlightuserdata(L, ud);
-    if (engine->state != NULL) bl_watchdog_begin(engine->state, 0);
+    bl_state *state = engine->state;
+    bl_task *before = state != NULL ? state->current : NULL;
+    if (state != NULL) {
+        state->current = NULL; /* inside a host's callback a task may run: this is not part of it */
+        bl_watchdog_begin(state, 0);
+    }
     int status = bl_call(L, 1, 0);
-    if (engine->state != NULL) bl_watchdog_end(engine->state);
+    if (state != NULL) {
+        bl_watchdog_end(state);
+        state->current = before;
+    }
     if (status == LUA_OK) return 0;
     barchan_error thrown;
     bl_error_from(L, -1, &thrown);
@@ -100,15 +110,19 @@ static int l_setup(lua_State *L)
     engine->state->engine = engine;
     engine->state->host = &engine->host;
     engine->state->memory_left = engine->limit_bytes > 0 ? memory_left : NULL;
-    if (setup->options->library == BARCHAN_LIBRARY_SAFE) engine->state->path_allowed = path_allowed;
-    bl_open_library(L, setup->options->library, setup->options->script_dirs);
+    if (setup->options->library == BARCHAN_LIBRARY_SAFE) {
+        engine->state->safe = 1;
+        engine->state->path_allowed = path_allowed;
+    }
+    bl_open_library(L, setup->options->library, (const char *const *)engine->script_dirs);
     set_arg(L, setup->options->argv);
     bl_watchdog_open(L, engine->state, setup->options->slice_limit_ms,
                      setup->options->total_limit_ms);
     return 0;
 }
 
-static int copy_strings(char ***out, const char *const *list, barchan_error *err)
+/* Copies directory names without trailing slashes; empty ones are left out. */
+static int copy_dirs(char ***out, const char *const *list, barchan_error *err)
 {
     size_t n = 0;
     while (list != NULL && list[n] != NULL)
@@ -116,23 +130,39 @@ static int copy_strings(char ***out, const char *const *list, barchan_error *err
     char **copy = calloc(n + 1, sizeof *copy);
     if (copy == NULL) return bc_error_nomem(err);
     *out = copy;
-    for (size_t i = 0; i < n; i++) {
-        copy[i] = strdup(list[i]);
-        if (copy[i] == NULL) return bc_error_nomem(err);
+    for (size_t i = 0, to = 0; i < n; i++) {
+        size_t len = strlen(list[i]);
+        while (len > 1 && list[i][len - 1] == '/')
+            len--;
+        if (len == 0) continue;
+        copy[to] = strndup(list[i], len);
+        if (copy[to++] == NULL) return bc_error_nomem(err);
     }
     return 0;
 }
 
+/* Ends everything that scripts have going, and the Lua state with all that it holds on the loop. */
+static void close_state(barchan_engine *engine)
+{
+    lua_State *L = engine->L;
+    if (L == NULL) return;
+    if (engine->state != NULL) bl_state_close(engine->state);
+    bl_engine_end_calls(engine);
+    engine->L = NULL;
+    engine->state = NULL;
+    lua_close(L);
+}
+
+/* The runtime is destroyed first: what is left of the engine waits for barchan_engine_destroy. */
 static void end_resident(bc_resident *resident)
 {
-    /* The host destroys engines before their runtime; if it did not, the calls end here. */
-    bl_engine_end_calls(owner_of(resident, barchan_engine, resident));
+    close_state(owner_of(resident, barchan_engine, resident));
 }
 
 static int open_state(barchan_engine *engine, const barchan_engine_options *options,
                       barchan_error *err)
 {
-    int rc = copy_strings(&engine->script_dirs, options->script_dirs, err);
+    int rc = copy_dirs(&engine->script_dirs, options->script_dirs, err);
     if (rc < 0) return rc;
     engine->L = lua_newstate(allocate, engine);
     if (engine->L == NULL) return bc_error_nomem(err);
@@ -158,10 +188,10 @@ int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
     engine->functions_ref = LUA_NOREF;
     engine->limit_bytes = full.memory_limit_bytes;
     if (engine->limit_bytes == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
-        engine->limit_bytes = DEFAULT_SAFE_LIMIT_BYTES;
+        engine->limit_bytes = BL_SAFE_MEMORY_BYTES;
     }
     if (full.slice_limit_ms == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
-        full.slice_limit_ms = DEFAULT_SAFE_SLICE_MS;
+        full.slice_limit_ms = BL_SAFE_SLICE_MS;
     }
     engine->host.on_event = full.on_event;
     engine->host.on_print = full.on_print;
@@ -181,9 +211,7 @@ void barchan_engine_destroy(barchan_engine *engine)
 {
     if (engine == NULL) return;
     bc_resident_remove(&engine->resident);
-    if (engine->state != NULL) bl_state_close(engine->state);
-    bl_engine_end_calls(engine);
-    if (engine->L != NULL) lua_close(engine->L);
+    close_state(engine);
     for (char **dir = engine->script_dirs; dir != NULL && *dir != NULL; dir++) {
         free(*dir);
     }

@@ -64,6 +64,7 @@ static int l_collect(lua_State *L)
     lua_State *co = lua_touserdata(L, 2);
     int nresults = (int)lua_tointeger(L, 3);
     if (call->failed) {
+        lua_pushvalue(co, -1); /* a copy: variables that are to be closed get the original */
         lua_xmove(co, L, 1);
         bl_add_traceback(L, co);
         bl_error_from(L, -1, &call->err);
@@ -114,7 +115,7 @@ static void on_task_end(bl_task *task, lua_State *co, int status, int nresults, 
         lua_pushlightuserdata(L, call);
         lua_pushlightuserdata(L, co);
         lua_pushinteger(L, nresults);
-        if (lua_pcall(L, 3, 0, 0) != LUA_OK) {
+        if (bl_call_plain(L, 3, 0) != LUA_OK) {
             call->failed = 1;
             bl_error_from(L, -1, &call->err);
             lua_pop(L, 1);
@@ -142,7 +143,7 @@ void bl_engine_end_calls(barchan_engine *engine)
 /* ---- the start of a call ---- */
 
 /* Pushes the function that `name` means: of the loaded table, or "module:function". */
-static void push_function(lua_State *L, barchan_engine *engine, const char *name)
+static void push_function(lua_State *L, const barchan_engine *engine, const char *name)
 {
     const char *colon = strchr(name, ':');
     if (colon != NULL) {
@@ -162,25 +163,48 @@ static void push_function(lua_State *L, barchan_engine *engine, const char *name
     lua_remove(L, -2);
 }
 
+static int function_returned(lua_State *L, int status, lua_KContext context)
+{
+    (void)status;
+    (void)context;
+    return lua_gettop(L) - 1;
+}
+
+/* What a call's task runs: the function's name and its argument, if any. */
+static int l_run_function(lua_State *L)
+{
+    int nargs = lua_gettop(L) - 1;
+    push_function(L, bl_state_of(L)->engine, luaL_checkstring(L, 1));
+    lua_insert(L, 2);
+    lua_callk(L, nargs, LUA_MULTRET, 0, function_returned);
+    return function_returned(L, LUA_OK, 0);
+}
+
+static void push_script(lua_State *L, const engine_call *call)
+{
+    int status = call->text != NULL
+                     ? luaL_loadbufferx(L, call->text, call->text_len, call->function, "t")
+                     : bl_load_file(L, call->function);
+    if (status != LUA_OK) lua_error(L);
+}
+
 static int l_start(lua_State *L)
 {
     engine_call *call = lua_touserdata(L, 1);
     barchan_error err;
     int nargs = 0;
-    if (call->text != NULL) {
-        if (luaL_loadbufferx(L, call->text, call->text_len, call->function, "t") != LUA_OK) {
-            return lua_error(L);
-        }
-    } else if (call->is_load) {
-        if (bl_load_file(L, call->function) != LUA_OK) return lua_error(L);
+    if (call->is_load) {
+        push_script(L, call);
     } else {
-        push_function(L, call->engine, call->function);
+        lua_pushcfunction(L, l_run_function);
+        lua_pushstring(L, call->function);
+        nargs++;
     }
     if (call->args != NULL) {
         if (bl_push_json(L, call->args, strlen(call->args), &err) < 0) {
             bl_throw(L, BARCHAN_EINVAL, lua_pushfstring(L, "the arguments: %s", err.message));
         }
-        nargs = 1;
+        nargs++;
     }
     call->task = bl_task_spawn(L, nargs, on_task_end, call);
     return 0;
@@ -200,20 +224,18 @@ static int start(engine_call *call, barchan_cancel *cancel, barchan_error *err)
     return rc;
 }
 
-static engine_call *new_call(barchan_engine *engine, const char *function, barchan_error *err)
+static int new_call(engine_call **out, barchan_engine *engine, const char *function,
+                    barchan_error *err)
 {
     if (function == NULL) {
-        bc_error_set(err, BARCHAN_EINVAL, "the function's (or script's) name is NULL");
-        return NULL;
+        return bc_error_set(err, BARCHAN_EINVAL, "the function's (or script's) name is NULL");
     }
     engine_call *call = calloc(1, sizeof *call);
-    if (call == NULL) {
-        bc_error_nomem(err);
-        return NULL;
-    }
+    if (call == NULL) return bc_error_nomem(err);
     call->engine = engine;
     call->function = function;
-    return call;
+    *out = call;
+    return 0;
 }
 
 /* Waits for a call that was started without `done`, and frees it. */
@@ -239,8 +261,9 @@ int barchan_engine_start(barchan_engine *engine, const char *function, const cha
     int rc = bl_engine_check(engine, err);
     if (rc < 0) return rc;
     if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
-    engine_call *call = new_call(engine, function, err);
-    if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    engine_call *call = NULL;
+    rc = new_call(&call, engine, function, err);
+    if (rc < 0) return rc;
     call->args = args;
     call->done = done;
     call->ud = ud;
@@ -254,8 +277,9 @@ int barchan_engine_call(barchan_engine *engine, const char *function, const char
     if (rc == 0) rc = bc_runtime_may_wait(engine->rt, err);
     if (rc < 0) return rc;
     if (result != NULL) *result = NULL;
-    engine_call *call = new_call(engine, function, err);
-    if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    engine_call *call = NULL;
+    rc = new_call(&call, engine, function, err);
+    if (rc < 0) return rc;
     call->args = args;
     rc = start(call, cancel, err);
     return rc < 0 ? rc : wait_for(call, result, err);
@@ -266,14 +290,15 @@ int barchan_engine_call(barchan_engine *engine, const char *function, const char
 static int load(barchan_engine *engine, const char *name, const char *text, size_t len,
                 barchan_error *err)
 {
-    int busy = bc_runtime_may_wait(engine->rt, err);
-    if (busy < 0) return busy;
-    engine_call *call = new_call(engine, name, err);
-    if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    int rc = bc_runtime_may_wait(engine->rt, err);
+    if (rc < 0) return rc;
+    engine_call *call = NULL;
+    rc = new_call(&call, engine, name, err);
+    if (rc < 0) return rc;
     call->is_load = 1;
     call->text = text;
     call->text_len = len;
-    int rc = start(call, NULL, err);
+    rc = start(call, NULL, err);
     return rc < 0 ? rc : wait_for(call, NULL, err);
 }
 

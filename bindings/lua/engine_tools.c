@@ -5,10 +5,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/json_scan.h"
-
-#define MAX_TOOL_NAME 64
-/* A tool's answer goes to a model: far more than any context window takes. */
-#define MAX_ANSWER_BYTES ((size_t)16 << 20)
+#include "bounds.h"
 
 static void free_tool(bl_host_tool *tool)
 {
@@ -31,10 +28,10 @@ static int check_name(const char *name, barchan_error *err)
 {
     static const char legal[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
     size_t len = name != NULL ? strlen(name) : 0;
-    if (len == 0 || len > MAX_TOOL_NAME || strspn(name, legal) != len) {
+    if (len == 0 || len > BL_TOOL_MAX_NAME || strspn(name, legal) != len) {
         return bc_error_set(err, BARCHAN_EINVAL,
                             "a tool's name has 1 to %d letters, digits, '_' and '-'; got '%.80s'",
-                            MAX_TOOL_NAME, name != NULL ? name : "");
+                            BL_TOOL_MAX_NAME, name != NULL ? name : "");
     }
     return 0;
 }
@@ -99,9 +96,9 @@ int barchan_engine_answer(barchan_engine *engine, uint64_t call_id, const char *
     int rc = bl_engine_check(engine, err);
     if (rc < 0) return rc;
     if (text == NULL && len > 0) return bc_error_set(err, BARCHAN_EINVAL, "the answer is NULL");
-    if (len > MAX_ANSWER_BYTES) {
+    if (len > BL_TOOL_MAX_ANSWER_BYTES) {
         return bc_error_set(err, BARCHAN_ELIMIT, "a tool's answer is longer than %zu MiB",
-                            MAX_ANSWER_BYTES >> 20);
+                            BL_TOOL_MAX_ANSWER_BYTES >> 20);
     }
     bl_host_call **at = &engine->host.calls;
     while (*at != NULL && (*at)->id != call_id)

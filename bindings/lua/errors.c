@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
+#include "call.h"
 
 #define ERROR_META "barchan.error"
 
@@ -28,6 +29,8 @@ void bl_push_error_meta(lua_State *L)
     if (luaL_newmetatable(L, ERROR_META)) {
         lua_pushcfunction(L, l_error_tostring);
         lua_setfield(L, -2, "__tostring");
+        lua_pushliteral(L, "locked");
+        lua_setfield(L, -2, "__metatable");
     }
 }
 
@@ -131,7 +134,7 @@ void bl_error_from(lua_State *L, int index, barchan_error *err)
     lua_pushcfunction(L, l_read_error);
     lua_pushlightuserdata(L, err);
     lua_pushvalue(L, index);
-    if (lua_pcall(L, 2, 0, 0) == LUA_OK) return;
+    if (bl_call_plain(L, 2, 0) == LUA_OK) return;
     lua_pop(L, 1);
     bc_error_set(err, BARCHAN_ENOMEM, "not enough memory");
 }

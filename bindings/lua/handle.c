@@ -1,14 +1,57 @@
 #include "handle.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include "call.h"
 
 bl_link *bl_link_new(lua_State *L, void *owner)
 {
     bl_link *link = malloc(sizeof *link);
     if (link == NULL) luaL_error(L, "not enough memory");
-    link->owner = owner;
+    *link = (bl_link){.owner = owner};
     return link;
+}
+
+void bl_link_given(bl_link *link)
+{
+    link->in_core = 1;
+}
+
+void bl_link_drop(bl_link **link)
+{
+    bl_link *gone = *link;
+    *link = NULL;
+    if (gone == NULL) return;
+    gone->owner = NULL;
+    if (!gone->in_core) free(gone);
+}
+
+struct pair {
+    const char *word, *text;
+    size_t len;
+};
+
+static int push_pair(lua_State *L)
+{
+    const struct pair *pair = lua_touserdata(L, 1);
+    lua_pushstring(L, pair->word);
+    lua_pushlstring(L, pair->text, pair->len);
+    return 2;
+}
+
+int bl_push_pair(lua_State *L, const char *word, const char *text, size_t len, void *memory)
+{
+    struct pair pair = {word, text, len};
+    if (!lua_checkstack(L, 4)) {
+        free(memory);
+        return luaL_error(L, "not enough memory");
+    }
+    lua_pushcfunction(L, push_pair);
+    lua_pushlightuserdata(L, &pair);
+    int status = bl_call_plain(L, 1, 2);
+    free(memory);
+    return status == LUA_OK ? 2 : lua_error(L);
 }
 
 void bl_new_class(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close,
@@ -85,6 +128,13 @@ int64_t bl_opt_ms(lua_State *L, int index, const char *key, int64_t fallback)
     return ms > 0 ? ms : 1; /* 0 would mean the default */
 }
 
+int bl_opt_int_ms(lua_State *L, int index, const char *key)
+{
+    int64_t ms = bl_opt_ms(L, index, key, 0);
+    if (ms > INT_MAX) luaL_error(L, "option '%s': at most %d seconds", key, INT_MAX / 1000);
+    return (int)ms;
+}
+
 int bl_opt_flag(lua_State *L, int index, const char *key)
 {
     int type = get_raw(L, index, key);
@@ -103,11 +153,16 @@ static void pairs_to_list(lua_State *L, const char *key)
         if (lua_type(L, -2) != LUA_TSTRING || !lua_isstring(L, -1)) {
             luaL_error(L, "option '%s': a table of NAME = \"value\" expected", key);
         }
-        const char *name = lua_tostring(L, -2);
-        if (name[0] == '\0' || strchr(name, '=') != NULL) {
+        size_t name_len, value_len;
+        const char *name = lua_tolstring(L, -2, &name_len);
+        const char *value = lua_tolstring(L, -1, &value_len);
+        if (name_len == 0 || strchr(name, '=') != NULL || strlen(name) != name_len) {
             luaL_error(L, "option '%s': '%s' cannot be a variable's name", key, name);
         }
-        lua_pushfstring(L, "%s=%s", name, lua_tostring(L, -1));
+        if (strlen(value) != value_len) {
+            luaL_error(L, "option '%s': the value of '%s' has a NUL byte", key, name);
+        }
+        lua_pushfstring(L, "%s=%s", name, value);
         lua_rawseti(L, -4, ++n);
     }
     lua_remove(L, -2);

@@ -10,9 +10,17 @@
  * userdata is collected, and the last callback frees the link. */
 typedef struct bl_link {
     void *owner;
+    int in_core; /* a callback will come and free it */
 } bl_link;
 
 bl_link *bl_link_new(lua_State *L, void *owner); /* throws when out of memory */
+/* The core has taken it: exactly one last callback will come. */
+void bl_link_given(bl_link *link);
+/* The handle lets go of it; *link becomes NULL. */
+void bl_link_drop(bl_link **link);
+
+/* Pushes a word and a text, and frees `memory` whether or not Lua has room for them. Returns 2. */
+int bl_push_pair(lua_State *L, const char *word, const char *text, size_t len, void *memory);
 
 /* Registers a metatable with methods and the closing functions. `close` serves __gc and __close. */
 void bl_new_class(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close,
@@ -24,6 +32,8 @@ const char *bl_opt_string(lua_State *L, int index, const char *key, size_t *len)
 int64_t bl_opt_integer(lua_State *L, int index, const char *key, int64_t fallback);
 /* Seconds as milliseconds; `fallback` (in ms) when absent; false gives -1 (no limit). */
 int64_t bl_opt_ms(lua_State *L, int index, const char *key, int64_t fallback);
+/* The same where the core takes an int. */
+int bl_opt_int_ms(lua_State *L, int index, const char *key);
 int bl_opt_flag(lua_State *L, int index, const char *key);
 /* A list of strings as a NULL-terminated array, in a userdata that is left on the stack; NULL (and
  * nil on the stack) when absent. With `pairs`, a table NAME = value becomes "NAME=value" strings.

@@ -4,10 +4,9 @@
 #include <string.h>
 #include "errors.h"
 #include "handle.h"
+#include "bounds.h"
 
 #define EXEC_META "barchan.core.exec"
-/* Chunks that wait for the script; beyond this the core is paused, and soon the command blocks. */
-#define QUEUE_BYTES (64 * 1024)
 
 typedef struct chunk {
     struct chunk *next;
@@ -55,7 +54,7 @@ static void on_output(barchan_exec *exec, barchan_stream stream, const char *dat
         self->first = item;
     self->last = item;
     self->queued += len;
-    if (self->queued >= QUEUE_BYTES && !self->paused) {
+    if (self->queued >= BL_EXEC_QUEUE_BYTES && !self->paused) {
         self->paused = 1;
         barchan_exec_pause(exec);
     }
@@ -85,7 +84,6 @@ static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
     bl_op_ready(&self->op);
     bl_op_ready(&self->drain);
     bl_op_unref(&self->op);
-    bl_op_unref(&self->drain);
 }
 
 /* ---- starting ---- */
@@ -130,20 +128,18 @@ int bl_sandbox_exec(lua_State *L)
     int index = lua_gettop(L);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, index, 1); /* the exec keeps the sandbox's handle */
-    bl_op_init(L, index, &self->op, cancel_exec);
-    bl_op_init(L, index, &self->drain, cancel_drain);
     self->link = bl_link_new(L, self);
+    bl_op_init(L, index, &self->op, cancel_exec);
+    self->drain = (bl_op){.state = self->op.state, .cancel = cancel_drain};
     options.on_output = on_output;
     options.on_drain = on_drain;
     options.ud = self->link;
     barchan_error err;
     if (barchan_sandbox_exec_start(&self->core, sbx, &options, on_done, self->link, &err) < 0) {
-        free(self->link);
-        self->link = NULL;
         bl_op_unref(&self->op);
-        bl_op_unref(&self->drain);
         return bl_fail(L, &err);
     }
+    bl_link_given(self->link);
     lua_settop(L, index);
     return 1;
 }
@@ -266,15 +262,14 @@ static int finish_read(lua_State *L, bl_op *op)
         lua_pushnil(L);
         return 1;
     }
-    lua_pushstring(L, item->stream == BARCHAN_STREAM_OUT ? "out" : "err");
-    lua_pushlstring(L, item->data, item->len);
+    /* Out of the queue before Lua is asked for memory: a finalizer may read too. */
     self->first = item->next;
     if (self->first == NULL) self->last = NULL;
     self->queued -= item->len;
-    free(item);
     op->ready = self->first != NULL || self->ended;
-    if (self->queued < QUEUE_BYTES / 2) unpause(self);
-    return 2;
+    if (self->queued < BL_EXEC_QUEUE_BYTES / 2) unpause(self);
+    return bl_push_pair(L, item->stream == BARCHAN_STREAM_OUT ? "out" : "err", item->data,
+                        item->len, item);
 }
 
 /* exec:read() -> "out" | "err", chunk; nil at the end */
@@ -367,12 +362,11 @@ static int l_exec_close(lua_State *L)
 static int l_exec_gc(lua_State *L)
 {
     struct bl_exec *self = check_exec(L, 1);
-    if (self->link != NULL) {
-        self->link->owner = NULL; /* the core still calls back once */
-        self->link = NULL;
-        if (self->core != NULL) barchan_exec_cancel(self->core);
-        self->core = NULL;
-    }
+    bl_op_detach(&self->op);
+    bl_op_detach(&self->drain);
+    bl_link_drop(&self->link); /* the core still calls back once */
+    if (self->core != NULL) barchan_exec_cancel(self->core);
+    self->core = NULL;
     drop_chunks(self);
     barchan_exec_result_clear(&self->result);
     return 0;

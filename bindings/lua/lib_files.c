@@ -39,8 +39,7 @@ static void cancel_call(bl_op *op)
 {
     struct file_call *self = (struct file_call *)op;
     if (self->core != NULL) barchan_file_cancel(self->core);
-    if (self->link != NULL) self->link->owner = NULL;
-    self->link = NULL;
+    bl_link_drop(&self->link);
     self->core = NULL;
     bl_op_unref(op);
 }
@@ -113,9 +112,9 @@ static int finish_call(lua_State *L, bl_op *op)
 static int l_file_gc(lua_State *L)
 {
     struct file_call *self = luaL_checkudata(L, 1, FILE_META);
-    if (self->link != NULL) self->link->owner = NULL;
+    bl_op_detach(&self->op);
+    bl_link_drop(&self->link);
     if (self->core != NULL) barchan_file_cancel(self->core);
-    self->link = NULL;
     self->core = NULL;
     barchan_file_result_clear(&self->result);
     return 0;
@@ -125,9 +124,11 @@ static void read_request(lua_State *L, int index, barchan_file_request *request)
 {
     static const char *const names[] = {"read",  "write",  "append", "list", "stat",
                                         "mkdir", "remove", "rename", NULL};
-    lua_getfield(L, index, "op");
-    request->op = (barchan_file_op)(luaL_checkoption(L, -1, NULL, names) + 1);
-    lua_pop(L, 1);
+    const char *op = bl_opt_string(L, index, "op", NULL);
+    for (int i = 0; names[i] != NULL && request->op == 0; i++) {
+        if (op != NULL && strcmp(op, names[i]) == 0) request->op = (barchan_file_op)(i + 1);
+    }
+    if (request->op == 0) luaL_error(L, "option 'op': '%s' is no file operation", op ? op : "nil");
     request->path = bl_opt_string(L, index, "path", &request->path_len);
     request->new_path = bl_opt_string(L, index, "new_path", &request->new_path_len);
     request->data = bl_opt_string(L, index, "data", &request->data_len);
@@ -152,15 +153,14 @@ int bl_sandbox_file(lua_State *L)
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, 3, 1); /* the call keeps the sandbox's handle */
     self->kind = request.op;
-    bl_op_init(L, 3, &self->op, cancel_call);
     self->link = bl_link_new(L, self);
+    bl_op_init(L, 3, &self->op, cancel_call);
     barchan_error err;
     if (barchan_sandbox_file_start(&self->core, sbx, &request, on_done, self->link, &err) < 0) {
-        free(self->link);
-        self->link = NULL;
         bl_op_unref(&self->op);
         return bl_fail(L, &err);
     }
+    bl_link_given(self->link);
     return bl_wait(L, &self->op, finish_call);
 }
 

@@ -1,12 +1,14 @@
 /* core.host: events, printing, standard input, and the tools that the host application offers. */
 #include "host.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include "errors.h"
 #include "handle.h"
 #include "runtime/reader.h"
 #include "value.h"
+#include "bounds.h"
 
 #define CALL_META "barchan.core.host_call"
 #define STDIN_META "barchan.core.stdin"
@@ -29,6 +31,18 @@ static int l_emit(lua_State *L)
     return 1;
 }
 
+/* The log takes single lines of limited length. */
+static void log_lines(barchan_runtime *rt, const char *text)
+{
+    do {
+        int len = (int)strcspn(text, "\n");
+        int part = len < BL_LOG_LINE_BYTES ? len : BL_LOG_LINE_BYTES;
+        bc_log(rt, BARCHAN_LOG_INFO, "%.*s", part, text);
+        text += part;
+        if (part == len && *text == '\n') text++;
+    } while (*text != '\0');
+}
+
 int bl_host_print(lua_State *L)
 {
     bl_state *state = bl_state_of(L);
@@ -48,7 +62,7 @@ int bl_host_print(lua_State *L)
     if (host != NULL && host->on_print != NULL)
         host->on_print(text, len, host->ud);
     else
-        bc_log(state->rt, BARCHAN_LOG_INFO, "%s", text);
+        log_lines(state->rt, text);
     return 0;
 }
 
@@ -67,10 +81,12 @@ static void on_input(const char *data, long len, int os_error, void *ud)
     struct input *self = ud;
     if (len > 0) {
         self->data = malloc((size_t)len);
-        if (self->data == NULL)
-            len = -1, os_error = 12 /* ENOMEM */;
-        else
+        if (self->data == NULL) {
+            len = -1;
+            os_error = ENOMEM;
+        } else {
             memcpy(self->data, data, (size_t)len);
+        }
     }
     self->len = len;
     self->os_error = os_error;
@@ -109,6 +125,7 @@ static int finish_input(lua_State *L, bl_op *op)
 static int l_input_gc(lua_State *L)
 {
     struct input *self = luaL_checkudata(L, 1, STDIN_META);
+    bl_op_detach(&self->op);
     bc_reader_close(self->reader);
     self->reader = NULL;
     free(self->data);
@@ -192,6 +209,7 @@ static int l_call_gc(lua_State *L)
 {
     bl_host_call *call = luaL_checkudata(L, 1, CALL_META);
     bl_host *host = call->op.state->host;
+    bl_op_detach(&call->op);
     if (call->id != 0 && host != NULL) forget_call(host, call);
     free(call->text);
     call->text = NULL;

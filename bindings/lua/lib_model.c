@@ -5,6 +5,7 @@
 #include "errors.h"
 #include "handle.h"
 #include "scheduler.h"
+#include "util.h"
 #include "value.h"
 
 #define MODEL_META "barchan.core.model"
@@ -35,6 +36,29 @@ static barchan_model *check_model(lua_State *L, int index)
     return *self;
 }
 
+/* The address and the key: given, or from the variables that are named. The key's value never
+ * passes through Lua. A script that is not the operator's own must not send the operator's key to
+ * an address of its choice, nor read files of the host as transcripts. */
+static void read_address(lua_State *L, int index, barchan_model_options *options)
+{
+    bl_state *state = bl_state_of(L);
+    const char *key_variable = bl_opt_string(L, index, "key_variable", NULL);
+    const char *url_variable = bl_opt_string(L, index, "url_variable", NULL);
+    options->api_key = bl_opt_string(L, index, "api_key", NULL);
+    options->base_url = bl_opt_string(L, index, "base_url", NULL);
+    options->replay_path = bl_opt_string(L, index, "replay", NULL);
+    int chosen = options->base_url != NULL;
+    if (!chosen && url_variable != NULL) options->base_url = bl_getenv(url_variable, "_BASE_URL");
+    if (options->api_key == NULL && key_variable != NULL && !(state->safe && chosen)) {
+        options->api_key = bl_getenv(key_variable, "_API_KEY");
+    }
+    if (options->replay_path != NULL && state->path_allowed != NULL &&
+        !state->path_allowed(state, options->replay_path)) {
+        luaL_error(L, "option 'replay': '%s' is outside the script directories",
+                   options->replay_path);
+    }
+}
+
 static int l_model_create(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -42,13 +66,11 @@ static int l_model_create(lua_State *L)
     barchan_model_options options = {.struct_size = sizeof options};
     options.provider = bl_opt_string(L, 1, "provider", NULL);
     options.name = bl_opt_string(L, 1, "name", NULL);
-    options.api_key = bl_opt_string(L, 1, "api_key", NULL);
-    options.base_url = bl_opt_string(L, 1, "base_url", NULL);
+    read_address(L, 1, &options);
     options.allow_plain_http = bl_opt_flag(L, 1, "allow_plain_http");
     options.max_tokens = bl_opt_integer(L, 1, "max_tokens", 0);
-    options.replay_path = bl_opt_string(L, 1, "replay", NULL);
-    options.connect_timeout_ms = (int)bl_opt_ms(L, 1, "connect_timeout", 0);
-    options.idle_timeout_ms = (int)bl_opt_ms(L, 1, "idle_timeout", 0);
+    options.connect_timeout_ms = bl_opt_int_ms(L, 1, "connect_timeout");
+    options.idle_timeout_ms = bl_opt_int_ms(L, 1, "idle_timeout");
     options.timeout_ms = bl_opt_ms(L, 1, "timeout", 0);
     options.headers = bl_opt_strings(L, 1, "headers", 0);
     barchan_model **self = lua_newuserdatauv(L, sizeof *self, 0);
@@ -136,18 +158,17 @@ static int l_model_start(lua_State *L)
     luaL_setmetatable(L, COMPLETION_META);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, 4, 1); /* the completion keeps the model's handle */
-    bl_op_init(L, 4, &self->op, cancel_completion);
     self->link = bl_link_new(L, self);
+    bl_op_init(L, 4, &self->op, cancel_completion);
     barchan_complete_options options = {
         .struct_size = sizeof options, .on_delta = want_deltas ? on_delta : NULL, .ud = self->link};
     barchan_error err;
     if (barchan_model_complete_start(&self->core, model, request, len, &options, on_complete,
                                      self->link, &err) < 0) {
-        free(self->link);
-        self->link = NULL;
         bl_op_unref(&self->op);
         return bl_fail(L, &err);
     }
+    bl_link_given(self->link);
     return 1;
 }
 
@@ -176,13 +197,11 @@ static int finish_next(lua_State *L, bl_op *op)
         lua_pushnil(L);
         return 1;
     }
-    lua_pushstring(L, kind_name(item->kind));
-    lua_pushlstring(L, item->data, item->len);
+    /* Out of the queue before Lua is asked for memory: a finalizer may read too. */
     self->first = item->next;
     if (self->first == NULL) self->last = NULL;
-    free(item);
     op->ready = self->first != NULL || self->ended;
-    return 2;
+    return bl_push_pair(L, kind_name(item->kind), item->data, item->len, item);
 }
 
 /* completion:next() -> kind, data; nil when the reply is there or the completion failed */
@@ -214,8 +233,8 @@ static int l_completion_cancel(lua_State *L)
 static int l_completion_gc(lua_State *L)
 {
     struct completion *self = check_completion(L, 1);
-    if (self->link != NULL) self->link->owner = NULL; /* the core still calls back once */
-    self->link = NULL;
+    bl_link_drop(&self->link); /* the core still calls back once */
+    bl_op_unref(&self->op);
     if (self->core != NULL) barchan_completion_cancel(self->core);
     self->core = NULL;
     while (self->first != NULL) {
@@ -230,6 +249,8 @@ static int l_completion_gc(lua_State *L)
         self->ended = self->failed = 1;
         bc_error_set(&self->err, BARCHAN_ECLOSED, "the completion is closed");
     }
+    bl_op_ready(&self->op);
+    bl_op_detach(&self->op);
     return 0;
 }
 
@@ -245,8 +266,7 @@ static int l_render_tools(lua_State *L)
     char *json = NULL;
     barchan_error err;
     if (barchan_tools_render(format, tools, len, &json, &err) < 0) return bl_fail(L, &err);
-    lua_pushstring(L, json);
-    barchan_free(json);
+    bl_push_pair(L, "", json, strlen(json), json);
     return 1;
 }
 

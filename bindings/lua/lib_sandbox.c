@@ -44,8 +44,7 @@ static void destroy(struct bl_sandbox *self)
 {
     barchan_sandbox *sbx = self->sbx;
     self->sbx = NULL;
-    if (self->link != NULL) self->link->owner = NULL;
-    self->link = NULL;
+    bl_link_drop(&self->link);
     barchan_sandbox_destroy(sbx);
 }
 
@@ -71,31 +70,36 @@ static int l_sandbox_create(lua_State *L)
     lua_settop(L, 1);
     barchan_profile profile = {.struct_size = sizeof profile};
     profile.template_name = bl_opt_string(L, 1, "template", NULL);
+    if (bl_state_of(L)->safe && profile.template_name != NULL &&
+        strcmp(profile.template_name, "host") != 0) {
+        return luaL_error(L, "option 'template': only \"host\" is available to these scripts");
+    }
     profile.lease_ms = bl_opt_ms(L, 1, "lease", 0);
     profile.storage_bytes = (uint64_t)bl_opt_integer(L, 1, "storage", 0);
-    profile.timeout_ms = (int)bl_opt_ms(L, 1, "timeout", 0);
+    profile.timeout_ms = bl_opt_int_ms(L, 1, "timeout");
     profile.best_effort = bl_opt_flag(L, 1, "best_effort");
     profile.env = bl_opt_strings(L, 1, "env", 1);
     struct bl_sandbox *self = lua_newuserdatauv(L, sizeof *self, 0);
     memset(self, 0, sizeof *self);
     luaL_setmetatable(L, SANDBOX_META);
     int index = lua_gettop(L);
-    bl_op_init(L, index, &self->op, cancel_create);
     self->link = bl_link_new(L, self);
+    bl_op_init(L, index, &self->op, cancel_create);
     barchan_error err;
     if (barchan_sandbox_create_start(&self->sbx, self->op.state->rt, &profile, on_created,
                                      self->link, &err) < 0) {
-        free(self->link);
-        self->link = NULL;
         bl_op_unref(&self->op);
         return bl_fail(L, &err);
     }
+    bl_link_given(self->link);
     return bl_wait(L, &self->op, finish_create);
 }
 
 static int l_sandbox_close(lua_State *L)
 {
-    destroy(luaL_checkudata(L, 1, SANDBOX_META));
+    struct bl_sandbox *self = luaL_checkudata(L, 1, SANDBOX_META);
+    bl_op_detach(&self->op);
+    destroy(self);
     return 0;
 }
 
@@ -144,23 +148,6 @@ static int l_sandbox_status(lua_State *L)
     return 1;
 }
 
-/* list() -> the status of each sandbox on the runtime */
-static int l_sandbox_list(lua_State *L)
-{
-    bl_state *state = bl_state_of(L);
-    size_t count = barchan_sandbox_list(state->rt, NULL, 0);
-    barchan_sandbox **list = lua_newuserdatauv(L, (count + 1) * sizeof *list, 0);
-    count = barchan_sandbox_list(state->rt, list, count);
-    lua_createtable(L, (int)count, 0);
-    for (size_t i = 0; i < count; i++) {
-        barchan_sandbox_info info = {.struct_size = sizeof info};
-        if (barchan_sandbox_status(list[i], &info, NULL) < 0) continue;
-        push_info(L, &info);
-        lua_rawseti(L, -2, (lua_Integer)lua_rawlen(L, -2) + 1);
-    }
-    return 1;
-}
-
 static int l_sandbox_tostring(lua_State *L)
 {
     struct bl_sandbox *self = luaL_checkudata(L, 1, SANDBOX_META);
@@ -201,8 +188,7 @@ static void on_report(const char *json, const barchan_error *err, void *ud)
 
 static void forget_report(struct doctor *self)
 {
-    if (self->link != NULL) self->link->owner = NULL;
-    self->link = NULL;
+    bl_link_drop(&self->link);
     free(self->json);
     self->json = NULL;
 }
@@ -226,7 +212,9 @@ static int finish_doctor(lua_State *L, bl_op *op)
 
 static int l_doctor_gc(lua_State *L)
 {
-    forget_report(luaL_checkudata(L, 1, DOCTOR_META));
+    struct doctor *self = luaL_checkudata(L, 1, DOCTOR_META);
+    bl_op_detach(&self->op);
+    forget_report(self);
     return 0;
 }
 
@@ -237,22 +225,21 @@ static int l_doctor(lua_State *L)
     struct doctor *self = lua_newuserdatauv(L, sizeof *self, 0);
     memset(self, 0, sizeof *self);
     luaL_setmetatable(L, DOCTOR_META);
-    bl_op_init(L, 1, &self->op, cancel_doctor);
     self->link = bl_link_new(L, self);
+    bl_op_init(L, 1, &self->op, cancel_doctor);
     barchan_error err;
     if (barchan_doctor_start(self->op.state->rt, on_report, self->link, &err) < 0) {
-        free(self->link);
-        self->link = NULL;
         bl_op_unref(&self->op);
         return bl_fail(L, &err);
     }
+    bl_link_given(self->link);
     return bl_wait(L, &self->op, finish_doctor);
 }
 
 void bl_open_sandbox(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"create", l_sandbox_create}, {"list", l_sandbox_list}, {"doctor", l_doctor}, {NULL, NULL}};
+        {"create", l_sandbox_create}, {"doctor", l_doctor}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"exec", bl_sandbox_exec},    {"file", bl_sandbox_file},
         {"status", l_sandbox_status}, {"terminate", l_sandbox_terminate},

@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "runtime/versions.h"
 #include "state.h"
+#include "util.h"
 
 /* now() -> seconds of a clock that only runs forward */
 static int l_now(lua_State *L)
@@ -87,17 +88,29 @@ static int l_utf8_tail(lua_State *L)
     return 1;
 }
 
-/* getenv(name) -> only variables that configure Barchan: BARCHAN_*, *_API_KEY, *_BASE_URL,
- * NO_COLOR, TERM. For the embedded scripts: engines for scripts of others have no os.getenv. */
+const char *bl_getenv(const char *name, const char *ending)
+{
+    size_t len = strlen(name), end = strlen(ending);
+    if (len <= end || strcmp(name + len - end, ending) != 0) return NULL;
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+/* getenv(name) -> only variables that configure Barchan: BARCHAN_*, *_BASE_URL, NO_COLOR, TERM. For
+ * the embedded scripts: engines for scripts of others have no os.getenv. */
 static int l_getenv(lua_State *L)
 {
-    size_t len;
-    const char *name = luaL_checklstring(L, 1, &len);
+    const char *name = luaL_checkstring(L, 1);
     int known = strncmp(name, "BARCHAN_", 8) == 0 || strcmp(name, "NO_COLOR") == 0 ||
-                strcmp(name, "TERM") == 0 || (len > 8 && strcmp(name + len - 8, "_API_KEY") == 0) ||
-                (len > 9 && strcmp(name + len - 9, "_BASE_URL") == 0);
-    if (!known) return luaL_error(L, "'%s' is not a variable of Barchan's", name);
-    lua_pushstring(L, getenv(name));
+                strcmp(name, "TERM") == 0;
+    lua_pushstring(L, known ? getenv(name) : bl_getenv(name, "_BASE_URL"));
+    return 1;
+}
+
+/* has_key(name) -> whether a variable *_API_KEY is set; its value never enters Lua */
+static int l_has_key(lua_State *L)
+{
+    lua_pushboolean(L, bl_getenv(luaL_checkstring(L, 1), "_API_KEY") != NULL);
     return 1;
 }
 
@@ -144,6 +157,7 @@ void bl_open_util(lua_State *L)
                                          {"utf8_head", l_utf8_head},
                                          {"utf8_tail", l_utf8_tail},
                                          {"getenv", l_getenv},
+                                         {"has_key", l_has_key},
                                          {"libraries", l_libraries},
                                          {"error", l_error_object},
                                          {NULL, NULL}};

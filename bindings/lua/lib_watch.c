@@ -72,6 +72,8 @@ static int l_watch_changed(lua_State *L)
 static int l_watch_close(lua_State *L)
 {
     struct dirs_watch *self = luaL_checkudata(L, 1, WATCH_META);
+    bl_op_ready(&self->op); /* whoever waits goes on */
+    bl_op_detach(&self->op);
     bc_dir_watch_close(self->core);
     self->core = NULL;
     return 0;

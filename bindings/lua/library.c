@@ -7,6 +7,7 @@
 #include "host.h"
 #include "loader.h"
 #include "scheduler.h"
+#include "bounds.h"
 
 /* ---- replacements of base functions ---- */
 
@@ -110,12 +111,9 @@ static int l_setmetatable(lua_State *L)
     return 1;
 }
 
-/* Functions whose loop in C no hook sees: the number of rounds is bounded before it begins. */
-#define MAX_ROUNDS ((lua_Integer)1 << 26)
-
 static int bounded(lua_State *L, lua_Integer rounds)
 {
-    if (rounds > MAX_ROUNDS) return luaL_error(L, "more than %d rounds", (int)MAX_ROUNDS);
+    if (rounds > BL_MAX_ROUNDS) return luaL_error(L, "more than %d rounds", (int)BL_MAX_ROUNDS);
     lua_pushvalue(L, lua_upvalueindex(1)); /* Lua's own */
     lua_insert(L, 1);
     lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
@@ -132,8 +130,9 @@ static int l_move(lua_State *L)
 {
     lua_Integer from = luaL_checkinteger(L, 2), to = luaL_checkinteger(L, 3);
     /* Without overflow: the difference of far ends does not fit. */
-    return bounded(L, from <= to && (from < 0 ? to >= from + MAX_ROUNDS : to - from >= MAX_ROUNDS)
-                          ? MAX_ROUNDS + 1
+    return bounded(L, from <= to &&
+                              (from < 0 ? to >= from + BL_MAX_ROUNDS : to - from >= BL_MAX_ROUNDS)
+                          ? BL_MAX_ROUNDS + 1
                           : 0);
 }
 

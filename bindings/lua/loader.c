@@ -3,6 +3,7 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 #include <string.h>
+#include "call.h"
 #include "runtime/script_dir.h"
 #include "state.h"
 
@@ -22,7 +23,7 @@ int bl_load_file(lua_State *L, const char *filename)
 /* Compiles the override of a script: 1 when there is one (the chunk is pushed), else 0. */
 static int load_override(lua_State *L, const char *path)
 {
-    const char *dir = getenv("BARCHAN_SCRIPTS");
+    const char *dir = bl_state_of(L)->safe ? NULL : secure_getenv("BARCHAN_SCRIPTS");
     if (dir == NULL || dir[0] == '\0') return 0;
     const char *filename = lua_pushfstring(L, "%s/%s", dir, path);
     int status = bl_load_file(L, filename);
@@ -67,9 +68,11 @@ static void push_module_name(lua_State *L, const char *path)
 
 void bl_preload_modules(lua_State *L, int package_index)
 {
+    int safe = bl_state_of(L)->safe; /* the program's commands are the operator's */
     lua_getfield(L, package_index, "preload");
     for (const bl_script *script = bl_scripts; script->path != NULL; script++) {
         if (strncmp(script->path, "barchan/", 8) != 0) continue;
+        if (safe && strncmp(script->path, "barchan/cli/", 12) == 0) continue;
         push_module_name(L, script->path);
         lua_pushstring(L, script->path);
         lua_pushcclosure(L, l_preloaded, 1);
@@ -215,7 +218,7 @@ static int l_scripts_read_dir(lua_State *L)
     }
     lua_pushcfunction(L, push_files);
     lua_pushlightuserdata(L, &list);
-    int status = lua_pcall(L, 1, 1, 0);
+    int status = bl_call_plain(L, 1, 1);
     bc_script_files_free(list.files, list.count);
     return status == LUA_OK ? 1 : lua_error(L);
 }

@@ -27,7 +27,7 @@ void bl_preload_modules(lua_State *L, int package_index);
 void bl_set_searchers(lua_State *L, int package_index);
 /* loadfile in text mode that understands a first line "#!": pushes the chunk or a message. */
 int bl_load_file(lua_State *L, const char *filename);
-/* core.scripts: text, load, list. */
+/* core.scripts: text, load, list, load_string, read_dir. */
 void bl_open_scripts(lua_State *L);
 
 #endif

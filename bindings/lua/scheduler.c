@@ -14,11 +14,6 @@ void *bl_sentinel(void)
     return (void *)&sentinel;
 }
 
-bl_task *bl_current_task(bl_state *state)
-{
-    return state->current;
-}
-
 /* ---- operations ---- */
 
 void bl_op_init(lua_State *L, int index, bl_op *op, void (*cancel)(bl_op *op))
@@ -43,22 +38,34 @@ void bl_op_ready(bl_op *op)
     if (op->waiter != NULL) bl_task_make_ready(op->waiter);
 }
 
-static int throw_cancelled(lua_State *L, bl_op *op)
+void bl_op_detach(bl_op *op)
 {
-    if (op->cancel != NULL) op->cancel(op);
-    return bl_throw(L, BARCHAN_ECANCELLED, "the task was cancelled");
+    bl_task *task = op->waiter;
+    op->waiter = NULL;
+    if (task == NULL) return;
+    task->waiting = NULL;
+    bl_task_make_ready(task);
 }
 
-static int wait_continued(lua_State *L, int status, lua_KContext context)
+static void cancel_op(bl_op *op)
 {
-    bl_op *op = (bl_op *)context;
-    bl_task *task = op->state->current;
-    (void)status;
+    if (op->cancel != NULL) op->cancel(op);
+}
+
+static int wait_continued(lua_State *L, int status, lua_KContext context);
+
+/* One step of a wait in a task: throws, finishes, or yields until the task is resumed. */
+static int wait_step(lua_State *L, bl_op *op, bl_task *task)
+{
     op->waiter = NULL;
     task->waiting = NULL;
-    if (task->cancelled) return throw_cancelled(L, op);
+    if (task->cancelled) {
+        cancel_op(op);
+        return bl_throw(L, BARCHAN_ECANCELLED, "the task was cancelled");
+    }
     if (op->interrupted) {
-        if (op->cancel != NULL) op->cancel(op);
+        op->interrupted = 0;
+        cancel_op(op);
         return luaL_error(L, "cannot wait here: a coroutine was resumed where Lua cannot yield "
                              "(inside a sort, gsub or finalizer callback)");
     }
@@ -66,7 +73,19 @@ static int wait_continued(lua_State *L, int status, lua_KContext context)
     op->waiter = task;
     task->waiting = op;
     lua_pushlightuserdata(L, bl_sentinel());
-    return lua_yieldk(L, 1, context, wait_continued);
+    return lua_yieldk(L, 1, (lua_KContext)op, wait_continued);
+}
+
+static int wait_continued(lua_State *L, int status, lua_KContext context)
+{
+    bl_op *op = (bl_op *)context;
+    bl_task *task = op->waiter;
+    (void)status;
+    /* Only the stock coroutine library lets this happen; the task's wait is not touched. */
+    if (task == NULL || task != op->state->current) {
+        return luaL_error(L, "a coroutine that waits was resumed by something else than its task");
+    }
+    return wait_step(L, op, task);
 }
 
 /* lua.c and others interrupt a script by setting a hook from a signal handler; it cannot run
@@ -75,7 +94,7 @@ static void check_interrupt(lua_State *L, bl_op *op, lua_Hook before)
 {
     lua_Hook now = lua_gethook(L);
     if (now == before || now == NULL) return;
-    if (op->cancel != NULL) op->cancel(op);
+    cancel_op(op);
     lua_sethook(L, NULL, 0, 0);
     luaL_error(L, "interrupted!");
 }
@@ -86,7 +105,7 @@ static int pump_until_ready(lua_State *L, bl_op *op)
     barchan_error err;
     while (!op->ready) {
         if (barchan_runtime_pump(op->state->rt, -1, &err) < 0) {
-            if (op->cancel != NULL) op->cancel(op);
+            cancel_op(op);
             bl_push_error(L, &err);
             return lua_error(L);
         }
@@ -108,27 +127,40 @@ static int wait_outside(lua_State *L, bl_op *op)
     lua_pushcfunction(L, plain_wait);
     lua_pushlightuserdata(L, op);
     state->plain_waits++;
-    int status = lua_pcall(L, 1, LUA_MULTRET, 0);
+    int status = bl_call_plain(L, 1, LUA_MULTRET);
     state->plain_waits--;
     if (state->plain_waits == 0) bl_schedule_run(state);
     if (status != LUA_OK) return lua_error(L);
     return lua_gettop(L) - top;
 }
 
+/* Whether every resumer between this coroutine and the task passes waits on. */
+static int can_pass(const bl_state *state, lua_State *L)
+{
+    const bl_passing *passing = state->passing;
+    while (L != state->current->co) {
+        if (passing == NULL || passing->co != L) return 0;
+        L = passing->from;
+        passing = passing->outer;
+    }
+    return 1;
+}
+
 static int wait_in_task(lua_State *L, bl_op *op)
 {
-    bl_task *task = op->state->current;
-    if (task->cancelled) return throw_cancelled(L, op);
-    if (op->ready) return op->finish(L, op);
-    if (!lua_isyieldable(L)) {
-        if (op->cancel != NULL) op->cancel(op);
+    bl_state *state = op->state;
+    int waits = !op->ready && !state->current->cancelled;
+    if (waits && !lua_isyieldable(L)) {
+        cancel_op(op);
         return luaL_error(L, "cannot wait here: Lua cannot yield inside a sort, gsub or "
                              "finalizer callback");
     }
-    op->waiter = task;
-    task->waiting = op;
-    lua_pushlightuserdata(L, bl_sentinel());
-    return lua_yieldk(L, 1, (lua_KContext)op, wait_continued);
+    if (waits && !can_pass(state, L)) {
+        cancel_op(op);
+        return luaL_error(L, "cannot wait here: the coroutine library of this Lua does not pass "
+                             "waits on; use barchan.coroutine in tasks");
+    }
+    return wait_step(L, op, state->current);
 }
 
 static void start_wait(lua_State *L, bl_op *op, bl_op_finish_fn finish)
@@ -199,11 +231,14 @@ static void resume(bl_state *state, bl_task *task)
 {
     int nresults = 0, nargs = task->nargs;
     bl_task *before = state->current;
+    bl_passing *passing = state->passing;
     task->nargs = 0;
     state->current = task;
+    state->passing = NULL;
     bl_watchdog_begin(state, task->used_us);
     int status = lua_resume(task->co, state->L, nargs, &nresults);
     state->current = before;
+    state->passing = passing;
     task->used_us += bl_watchdog_end(state);
     if (status != LUA_YIELD) {
         bl_task_ended(task, status, nresults);
@@ -239,7 +274,7 @@ void bl_run_ready(bl_state *state)
     state->running = 1;
     lua_pushcfunction(L, run_ready_protected);
     lua_pushlightuserdata(L, state);
-    if (lua_pcall(L, 1, 0, 0) != LUA_OK) lua_pop(L, 1); /* out of memory between two tasks */
+    if (bl_call_plain(L, 1, 0) != LUA_OK) lua_pop(L, 1); /* out of memory between two tasks */
     state->running = 0;
     bl_schedule_run(state);
 }
@@ -248,15 +283,8 @@ void bl_scheduler_close(bl_state *state)
 {
     bc_defer_cancel(&state->run_defer);
     while (state->tasks != NULL) {
-        bl_task *task = state->tasks;
-        task->cancelled = 1;
-        if (task->waiting != NULL) {
-            bl_op *op = task->waiting;
-            task->waiting = NULL;
-            op->waiter = NULL;
-            if (op->cancel != NULL) op->cancel(op);
-        }
-        bl_task_ended(task, LUA_YIELD, 0);
+        state->tasks->cancelled = 1;
+        bl_task_ended(state->tasks, LUA_YIELD, 0);
     }
     state->ready_first = state->ready_last = NULL;
 }

@@ -35,6 +35,8 @@ void bl_op_init(lua_State *L, int index, bl_op *op, void (*cancel)(bl_op *op));
 void bl_op_unref(bl_op *op);
 /* From C callbacks: the waiter may go on. No Lua call, never throws. */
 void bl_op_ready(bl_op *op);
+/* The userdata that holds the operation is being collected or closed: whoever waits is woken. */
+void bl_op_detach(bl_op *op);
 /* Waits until the operation is ready, then returns what finish pushes. Use as
  * `return bl_wait(L, op, finish)`: it may yield. The userdata that holds the operation must be on
  * the caller's stack, or kept alive by bl_op_init. */
@@ -44,6 +46,15 @@ int bl_wait_tasks(lua_State *L, bl_op *op, bl_op_finish_fn finish);
 
 /* The value that a passed-on wait yields. */
 void *bl_sentinel(void);
+/* One resumer that passes waits on, on the C stack of the running task. */
+typedef struct bl_passing {
+    lua_State *from, *co;
+    struct bl_passing *outer;
+} bl_passing;
+/* Marks a coroutine as one that only its task may go on with: a task's own thread, or one in whose
+ * midst a wait is. Pops nothing; throws (memory) when a mark is set. */
+void bl_mark_waiting(lua_State *L, lua_State *co, int waiting);
+int bl_is_waiting(lua_State *L, lua_State *co);
 /* A resumer that cannot yield met the sentinel of coroutine `co`: has the wait in it throw. */
 void bl_interrupt_wait(bl_state *state);
 
@@ -56,9 +67,8 @@ typedef void (*bl_task_end_fn)(bl_task *task, lua_State *co, int status, int nre
 bl_task *bl_task_spawn(lua_State *L, int nargs, bl_task_end_fn on_end, void *ud);
 /* Sticky; the task's current wait throws. */
 void bl_task_cancel(bl_task *task);
-bl_task *bl_current_task(bl_state *state);
 
-void bl_scheduler_open(lua_State *L, bl_state *state);
+void bl_scheduler_open(lua_State *L);
 void bl_scheduler_close(bl_state *state);
 /* coroutine.c: pushes a table like `coroutine` whose resume and wrap pass waits on. */
 void bl_push_coroutine_library(lua_State *L);

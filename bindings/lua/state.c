@@ -11,7 +11,9 @@ bl_state *bl_state_of(lua_State *L)
     lua_rawgetp(L, LUA_REGISTRYINDEX, &state_key);
     bl_state *state = lua_touserdata(L, -1);
     lua_pop(L, 1);
-    if (state == NULL) luaL_error(L, "barchan is not open in this Lua state");
+    if (state == NULL || state->rt == NULL) {
+        luaL_error(L, "barchan is not open in this Lua state");
+    }
     return state;
 }
 
@@ -45,7 +47,7 @@ bl_state *bl_state_new(lua_State *L, barchan_runtime *rt)
         if (barchan_runtime_create(&state->rt, NULL, &err) < 0) luaL_error(L, "%s", err.message);
         state->owns_runtime = 1;
     }
-    bl_scheduler_open(L, state);
+    bl_scheduler_open(L);
     bl_push_core(L); /* registers every class: values cross before a script requires anything */
     lua_pop(L, 1);
     return state;

@@ -16,6 +16,7 @@
 typedef struct bl_state bl_state;
 typedef struct bl_task bl_task;
 typedef struct bl_host bl_host;
+struct bl_passing;
 
 struct bl_state {
     lua_State *L; /* the main thread */
@@ -24,6 +25,7 @@ struct bl_state {
     struct barchan_engine *engine;                /* NULL under stock Lua, like host */
     bl_host *host;                                /* what the engine's owner offers (host.h) */
     size_t (*memory_left)(const bl_state *state); /* NULL: no cap */
+    int safe; /* the scripts are not the operator's own: barchan_library */
     /* Whether scripts may load code from this path; NULL: from anywhere. */
     int (*path_allowed)(const bl_state *state, const char *path);
 
@@ -33,7 +35,8 @@ struct bl_state {
     int stopping, over_total;
 
     /* The scheduler's (scheduler.c). */
-    bl_task *current; /* the task that runs now */
+    struct bl_passing *passing; /* resumers between the task and what runs (scheduler.h) */
+    bl_task *current;           /* the task that runs now */
     bl_task *ready_first, *ready_last;
     bl_task *tasks; /* all that have not ended */
     bc_defer run_defer;

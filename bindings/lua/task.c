@@ -47,6 +47,7 @@ bl_task *bl_task_spawn(lua_State *L, int nargs, bl_task_end_fn on_end, void *ud)
     task->state = state;
     task->co = lua_newthread(L);
     lua_setiuservalue(L, -2, VALUE_THREAD);
+    bl_mark_waiting(L, task->co, 1); /* nobody but the scheduler resumes it */
     lua_pushvalue(L, -1);
     task->self_ref = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_insert(L, base); /* the handle below the function */
@@ -127,7 +128,7 @@ static void store_results(bl_task *task, int n)
     lua_pushlightuserdata(L, task);
     lua_pushlightuserdata(L, task->co);
     lua_pushinteger(L, n);
-    if (lua_pcall(L, 3, 0, 0) != LUA_OK) lua_pop(L, 1);
+    if (bl_call_plain(L, 3, 0) != LUA_OK) lua_pop(L, 1);
 }
 
 void bl_task_ended(bl_task *task, int status, int nresults)
@@ -135,6 +136,12 @@ void bl_task_ended(bl_task *task, int status, int nresults)
     bl_state *state = task->state;
     if (task->ended) return;
     task->ended = 1;
+    if (task->waiting != NULL) { /* it ended in the midst of a wait */
+        bl_op *op = task->waiting;
+        task->waiting = NULL;
+        op->waiter = NULL;
+        if (op->cancel != NULL) op->cancel(op);
+    }
     task->failed = status != LUA_OK;
     if (status == LUA_YIELD)
         nresults = 0; /* given up in a wait */
@@ -279,12 +286,6 @@ static int l_cancelled(lua_State *L)
     return 1;
 }
 
-static int l_in_task(lua_State *L)
-{
-    lua_pushboolean(L, bl_state_of(L)->current != NULL);
-    return 1;
-}
-
 /* ---- sleep ---- */
 
 #define TIMER_META "barchan.timer"
@@ -318,6 +319,7 @@ static int finish_sleep(lua_State *L, bl_op *op)
 static int l_timer_gc(lua_State *L)
 {
     struct sleep *sleep = luaL_checkudata(L, 1, TIMER_META);
+    bl_op_detach(&sleep->op);
     bc_timer_close(sleep->timer);
     sleep->timer = NULL;
     return 0;
@@ -342,15 +344,16 @@ static int l_sleep(lua_State *L)
     return bl_wait(L, &sleep->op, finish_sleep);
 }
 
-void bl_scheduler_open(lua_State *L, bl_state *state)
+void bl_scheduler_open(lua_State *L)
 {
     static const luaL_Reg methods[] = {
         {"wait", l_task_wait}, {"cancel", l_task_cancel}, {"status", l_task_status}, {NULL, NULL}};
     static const luaL_Reg meta[] = {
         {"__close", l_task_close}, {"__tostring", l_task_tostring}, {NULL, NULL}};
-    (void)state;
     luaL_newmetatable(L, TASK_META);
     luaL_setfuncs(L, meta, 0);
+    lua_pushliteral(L, "locked");
+    lua_setfield(L, -2, "__metatable");
     luaL_newlib(L, methods);
     lua_setfield(L, -2, "__index");
     luaL_newmetatable(L, TIMER_META);
@@ -361,11 +364,8 @@ void bl_scheduler_open(lua_State *L, bl_state *state)
 
 void bl_open_task(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"spawn", l_spawn},
-                                         {"sleep", l_sleep},
-                                         {"cancelled", l_cancelled},
-                                         {"in_task", l_in_task},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"spawn", l_spawn}, {"sleep", l_sleep}, {"cancelled", l_cancelled}, {NULL, NULL}};
     lua_newtable(L);
     luaL_setfuncs(L, functions, 0);
     bl_push_coroutine_library(L);

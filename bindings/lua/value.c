@@ -7,14 +7,16 @@
 #include "base/json_scan.h"
 #include "base/json_write.h"
 #include "state.h"
+#include "bounds.h"
 
 #define ARRAY_META "barchan.array"
 #define ENCODER_META "barchan.json.encoder"
-#define MAX_ARRAY_ITEMS (1 << 24)
 
 void bl_push_array_meta(lua_State *L)
 {
-    luaL_newmetatable(L, ARRAY_META);
+    if (!luaL_newmetatable(L, ARRAY_META)) return;
+    lua_pushliteral(L, "locked"); /* shared by all arrays: scripts must not change it */
+    lua_setfield(L, -2, "__metatable");
 }
 
 /* ---- decoding ---- */
@@ -116,6 +118,7 @@ static int complain(lua_State *L, const encoder *e, const char *what)
     luaL_Buffer b;
     luaL_buffinit(L, &b);
     for (int i = 0; i < e->depth; i++) {
+        if (e->names[i] == NULL && e->indices[i] == 0) continue; /* the table itself */
         if (e->names[i] != NULL)
             lua_pushfstring(L, ".%s", e->names[i]);
         else
@@ -158,7 +161,7 @@ static int is_array(lua_State *L, encoder *e, int index, lua_Integer *count)
         seen++;
     }
     if (seen != n) complain(L, e, "a table with holes");
-    if (n > MAX_ARRAY_ITEMS) complain(L, e, "so many items");
+    if (n > BL_JSON_MAX_ITEMS) complain(L, e, "so many items");
     *count = n;
     return 1;
 }
@@ -191,21 +194,27 @@ static int compare_keys(const void *a, const void *b)
     return x->len < y->len ? -1 : x->len > y->len;
 }
 
-/* Pushes a userdata with the sorted keys of the table. */
+/* Pushes a list of the table's keys, and a userdata with them sorted. The list keeps the strings: a
+ * finalizer may change the table meanwhile. */
 static struct key *sorted_keys(lua_State *L, encoder *e, int index, size_t *count)
 {
-    size_t n = 0, i = 0;
+    lua_Integer n = 0;
+    lua_newtable(L);
+    int list = lua_gettop(L);
     for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING)
             complain(L, e, "a table with keys that are not strings");
-        n++;
+        lua_pushvalue(L, -2);
+        lua_rawseti(L, list, ++n);
     }
-    struct key *keys = lua_newuserdatauv(L, n * sizeof *keys + 1, 0);
-    for (lua_pushnil(L); lua_next(L, index); lua_pop(L, 1), i++) {
-        keys[i].text = lua_tolstring(L, -2, &keys[i].len);
+    struct key *keys = lua_newuserdatauv(L, (size_t)n * sizeof *keys + 1, 0);
+    for (lua_Integer i = 0; i < n; i++) {
+        lua_rawgeti(L, list, i + 1);
+        keys[i].text = lua_tolstring(L, -1, &keys[i].len);
+        lua_pop(L, 1);
     }
-    qsort(keys, n, sizeof *keys, compare_keys);
-    *count = n;
+    qsort(keys, (size_t)n, sizeof *keys, compare_keys);
+    *count = (size_t)n;
     return keys;
 }
 
@@ -224,7 +233,7 @@ static void encode_object(lua_State *L, encoder *e, int index)
         encode(L, e, lua_gettop(L));
         lua_pop(L, 1);
     }
-    lua_pop(L, 1);
+    lua_pop(L, 2);
     put(L, e, "}");
 }
 
@@ -234,7 +243,8 @@ static void encode_table(lua_State *L, encoder *e, int index)
     if (e->depth >= BC_JSON_MAX_DEPTH) complain(L, e, "a table that nests too deep (or in itself)");
     luaL_checkstack(L, 8, "JSON nests too deep");
     e->depth++;
-    e->names[e->depth - 1] = "";
+    e->names[e->depth - 1] = NULL;
+    e->indices[e->depth - 1] = 0;
     if (is_array(L, e, index, &count))
         encode_array(L, e, index, count);
     else

@@ -3,12 +3,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "errors.h"
-
-/* Instructions between two looks at the clock: some tens of microseconds. */
-#define LOOK_EVERY 10000
-/* What handlers that catch the first stop may still do. */
-#define GRACE_INSTRUCTIONS 1000
-#define CLOSING_MS 200
+#include "bounds.h"
 
 static const char slice_error_key, total_error_key;
 
@@ -17,12 +12,12 @@ static void on_count(lua_State *L, lua_Debug *ar)
     bl_state *state = *(bl_state **)lua_getextraspace(L);
     (void)ar;
     if (!state->stopping) {
-        if (lua_gethookcount(L) != LOOK_EVERY) {
-            lua_sethook(L, on_count, LUA_MASKCOUNT, LOOK_EVERY);
+        if (lua_gethookcount(L) != BL_LOOK_EVERY) {
+            lua_sethook(L, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
         }
         if (state->deadline_us == 0 || bc_clock_us() < state->deadline_us) return;
         state->stopping = 1;
-        lua_sethook(L, on_count, LUA_MASKCOUNT, GRACE_INSTRUCTIONS);
+        lua_sethook(L, on_count, LUA_MASKCOUNT, BL_GRACE_INSTRUCTIONS);
     } else {
         lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
     }
@@ -51,7 +46,7 @@ void bl_watchdog_open(lua_State *L, bl_state *state, int64_t slice_ms, int64_t t
                  (double)total_ms / 1000);
     keep_error(L, &total_error_key, &err);
     *(bl_state **)lua_getextraspace(L) = state; /* every coroutine gets a copy */
-    lua_sethook(L, on_count, LUA_MASKCOUNT, LOOK_EVERY);
+    lua_sethook(L, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
 }
 
 void bl_watchdog_begin(bl_state *state, int64_t used_us)
@@ -78,5 +73,5 @@ void bl_watchdog_closing(bl_state *state)
 {
     if (state->slice_us <= 0 && state->total_us <= 0) return;
     state->stopping = 0;
-    state->deadline_us = bc_clock_us() + CLOSING_MS * 1000;
+    state->deadline_us = bc_clock_us() + BL_CLOSING_MS * 1000;
 }

@@ -134,7 +134,8 @@ static int scan_number(bc_json_scan *scan, barchan_error *err)
     if (scan->pos < scan->len && (scan->text[scan->pos] == 'e' || scan->text[scan->pos] == 'E')) {
         is_integer = 0;
         scan->pos++;
-        if (scan->pos < scan->len && strchr("+-", scan->text[scan->pos]) != NULL) scan->pos++;
+        char sign = scan->pos < scan->len ? scan->text[scan->pos] : '\0';
+        if (sign == '+' || sign == '-') scan->pos++;
         if (digits(scan) == 0) return wrong(scan, err, "bad number");
     }
     scan->end = scan->pos;

@@ -14,6 +14,20 @@
  * more than a gigabyte. Two million are 80 MB, and far beyond real requests. */
 #define BC_JSON_MAX_NODES 2000000
 
+/* Runtime. How long destroy waits for dying processes. */
+#define BC_DESTROY_WAIT_MS 2000
+/* Descriptors that a child process is given; the launcher takes five. */
+#define BC_CHILD_MAX_FDS 16
+/* Script directories: quiet time after the last event, and the longest that a steady stream of them
+ * can delay the news. Editors write a file in several steps within milliseconds. */
+#define BC_DIR_WATCH_QUIET_MS 200
+#define BC_DIR_WATCH_MOST_MS 1000
+#define BC_DIR_WATCH_MAX_DIRS 64
+/* A script is text that a person wrote; a directory of them is a few dozen. */
+#define BC_SCRIPT_MAX_BYTES ((size_t)1 << 20)
+#define BC_SCRIPT_MAX_FILES 1000
+#define BC_SCRIPT_MAX_TOTAL_BYTES ((size_t)32 << 20)
+
 /* HTTP. Headers of providers take 1 to 4 KB; a flood of them must not fill memory. */
 #define BC_HTTP_MAX_HEADER_BYTES (256u << 10)
 /* Error bodies are a line of JSON, or a proxy's page of HTML. */

@@ -127,7 +127,9 @@ static int each_block(bc_anthropic_reader *reader, bc_json_span message, barchan
         if (rc != 1) break;
         if (iter.type != BC_JSON_OBJECT_BEGIN) continue;
         rc = bc_block_begin(reader, index, iter.value, err);
-        if (rc == 0) rc = bc_block_stop(reader, bc_block_find(reader, index));
+        if (rc == 0) {
+            rc = bc_anthropic_failed(bc_block_stop(reader, bc_block_find(reader, index)), err);
+        }
         if (rc == 0) rc = 1;
     }
     return rc;
@@ -140,7 +142,7 @@ static int take_message(bc_anthropic_reader *reader, const json_t *view, bc_json
     copy_text(reply->id, sizeof reply->id, bc_json_get_string(view, "id", NULL));
     copy_text(reply->model, sizeof reply->model, bc_json_get_string(view, "model", NULL));
     take_usage(reply, bc_json_get_object(view, "usage"));
-    int rc = take_stop(reply, view);
+    int rc = bc_anthropic_failed(take_stop(reply, view), err);
     return rc < 0 ? rc : each_block(reader, message, err);
 }
 
@@ -175,7 +177,7 @@ static int on_block(bc_anthropic_reader *reader, const char *type, const json_t 
         return rc == 1 ? bc_block_delta(reader, index, value, err) : rc;
     }
     bc_block *block = bc_block_find(reader, index);
-    return block != NULL ? bc_block_stop(reader, block) : 0;
+    return block != NULL ? bc_anthropic_failed(bc_block_stop(reader, block), err) : 0;
 }
 
 static int event(void *self, const char *name, bc_json_span data, barchan_error *err)
@@ -195,11 +197,18 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     if (strncmp(type, "content_block_", 14) == 0) return on_block(reader, type, view, data, err);
     if (strcmp(type, "message_delta") == 0) {
         take_usage(reader->reply, bc_json_get_object(view, "usage"));
-        return take_stop(reader->reply, bc_json_get_object(view, "delta"));
+        return bc_anthropic_failed(take_stop(reader->reply, bc_json_get_object(view, "delta")),
+                                   err);
     }
     if (strcmp(type, "message_stop") != 0) return 0; /* ping, and what is not invented yet */
     reader->complete = 1;
-    return 1;
+    return 0;
+}
+
+static bc_progress progress(const void *self)
+{
+    const bc_anthropic_reader *reader = self;
+    return reader->complete ? BC_PROGRESS_ENDED : BC_PROGRESS_OPEN;
 }
 
 static int end(void *self, barchan_error *err)
@@ -213,7 +222,7 @@ static int end(void *self, barchan_error *err)
         return rc;
     }
     for (size_t i = 0; i < reader->block_count; i++) {
-        int rc = bc_block_stop(reader, &reader->blocks[i]);
+        int rc = bc_anthropic_failed(bc_block_stop(reader, &reader->blocks[i]), err);
         if (rc < 0) return rc;
     }
     /* Complete, but without a reason: no call of it may be run. */
@@ -248,6 +257,7 @@ const bc_provider bc_provider_anthropic = {
     .reader_create = reader_create,
     .reader_destroy = reader_destroy,
     .event = event,
+    .progress = progress,
     .end = end,
     .body = body,
     .request_id_header = "request-id",

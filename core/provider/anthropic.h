@@ -14,6 +14,7 @@ typedef struct bc_block {
     int64_t index;
     bc_buf start; /* the block of content_block_start, its own bytes */
     char type[48];
+    int touched;  /* a delta came */
     /* What deltas add to members of the block: the text of `name`, escaped as it came. */
     struct {
         const char *name;
@@ -32,6 +33,8 @@ typedef struct bc_anthropic_reader {
 } bc_anthropic_reader;
 
 /* anthropic_block.c */
+/* Fills err for a buffer's failure. */
+int bc_anthropic_failed(int rc, barchan_error *err);
 int bc_block_begin(bc_anthropic_reader *reader, int64_t index, bc_json_span start,
                    barchan_error *err);
 int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delta,

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int too_large(int rc, barchan_error *err)
+int bc_anthropic_failed(int rc, barchan_error *err)
 {
     if (rc != BARCHAN_ELIMIT) return rc == BARCHAN_ENOMEM ? bc_error_nomem(err) : rc;
     return bc_error_set(err, rc, "the turn is larger than %u bytes", BC_MODEL_MAX_TURN_BYTES);
@@ -110,7 +110,7 @@ int bc_block_begin(bc_anthropic_reader *reader, int64_t index, bc_json_span star
     bc_buf_clear(&type);
     if (rc >= 0) rc = charge(reader, start.len);
     if (rc == 0) rc = bc_buf_append(&block->start, start.data, start.len);
-    if (rc < 0) return too_large(rc, err);
+    if (rc < 0) return bc_anthropic_failed(rc, err);
     /* Text that stands in the start already is the first piece. */
     const char *first = is_type(block, "text")       ? "text"
                         : is_type(block, "thinking") ? "thinking"
@@ -127,7 +127,7 @@ int bc_block_begin(bc_anthropic_reader *reader, int64_t index, bc_json_span star
             rc = bc_reply_announce(reader->reply, (bc_json_span){bc_buf_data(&name), name.len});
         bc_buf_clear(&name);
     }
-    return too_large(rc, err);
+    return bc_anthropic_failed(rc, err);
 }
 
 static int add_citation(bc_block *block, bc_json_span citation)
@@ -151,6 +151,7 @@ int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delt
     bc_json_iter iter;
     int rc = bc_json_iter_init(&iter, delta, err);
     if (block == NULL || rc != 1) return rc < 0 ? rc : 0;
+    block->touched = 1;
     rc = charge(reader, delta.len);
     while (rc == 0 && (rc = bc_json_iter_next(&iter, err)) == 1) {
         rc = 0;
@@ -160,10 +161,10 @@ int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delt
             if (!bc_json_iter_is(&iter, known[i].member)) continue;
             rc = add_to_field(block, known[i].field, iter.value);
         }
-        if (rc < 0) return too_large(rc, err);
+        if (rc < 0) return bc_anthropic_failed(rc, err);
     }
     if (rc == 0) rc = show_fresh(reader, block, 0);
-    return too_large(rc, err);
+    return bc_anthropic_failed(rc, err);
 }
 
 int bc_block_stop(bc_anthropic_reader *reader, bc_block *block)
@@ -203,7 +204,7 @@ int bc_blocks_calls(bc_anthropic_reader *reader, barchan_error *err)
         if (rc == 0 && bc_json_member(start, "name", &value, NULL) == 1) {
             rc = bc_json_span_text(value, &call->name, err);
         }
-        if (rc < 0) return too_large(rc, err);
+        if (rc < 0) return bc_anthropic_failed(rc, err);
     }
     return 0;
 }
@@ -213,10 +214,7 @@ static int write_changed(bc_out *out, bc_block *block, const bc_call *call, cons
 {
     for (int i = 0; i < 2; i++) {
         if (block->fields[i].name == NULL || strcmp(block->fields[i].name, key) != 0) continue;
-        bc_json_span text = bc_text_escaped(&block->fields[i].text);
-        bc_out_word(out, "\"");
-        if (out->rc == 0) out->rc = bc_buf_append(out->buf, text.data, text.len);
-        if (out->rc == 0) out->rc = bc_buf_append_char(out->buf, '"');
+        bc_out_escaped(out, bc_text_escaped(&block->fields[i].text));
         return 1;
     }
     if (strcmp(key, "input") == 0 && call != NULL) {
@@ -263,6 +261,16 @@ static void write_citations(bc_out *out, const bc_block *block, bc_json_span bef
     bc_out_close(out, ']');
 }
 
+/* A block that came whole goes back as it is, unless its call needs another id or input. */
+static int is_as_it_came(const bc_block *block, const bc_call *call)
+{
+    bc_json_span input, start = {bc_buf_data(&block->start), block->start.len};
+    if (block->touched) return 0;
+    if (call == NULL) return 1;
+    return !call->made_id && bc_json_member(start, "input", &input, NULL) == 1 &&
+           input.data[0] == '{';
+}
+
 /* The start's own bytes, with the members replaced that deltas added to. */
 static int write_block(bc_out *out, bc_block *block, const bc_call *call, barchan_error *err)
 {
@@ -270,6 +278,10 @@ static int write_block(bc_out *out, bc_block *block, const bc_call *call, barcha
     enum { COUNT = sizeof keys / sizeof *keys };
     int written[COUNT + 1] = {0};
     bc_json_iter iter;
+    if (is_as_it_came(block, call)) {
+        bc_out_raw(out, bc_buf_data(&block->start), block->start.len);
+        return out->rc;
+    }
     int rc =
         bc_json_iter_init(&iter, (bc_json_span){bc_buf_data(&block->start), block->start.len}, err);
     bc_out_open(out, '{');
@@ -299,11 +311,16 @@ static int write_block(bc_out *out, bc_block *block, const bc_call *call, barcha
     return rc < 0 ? rc : out->rc;
 }
 
-/* Blocks that the server would refuse in a request: text without text, and the thinking of a turn
- * that was cut before its signature came. */
+static int is_blank(const bc_buf *text)
+{
+    return strspn(bc_buf_data(text), " \t\r\n") == text->len;
+}
+
+/* Blocks that the server would refuse in a request: text that is nothing but white space, and the
+ * thinking of a turn that was cut before its signature came. */
 static int cannot_go_back(const bc_anthropic_reader *reader, const bc_block *block)
 {
-    if (is_type(block, "text")) return bc_text_is_empty(&block->fields[0].text);
+    if (is_type(block, "text")) return is_blank(&block->fields[0].text.plain);
     int cut = reader->reply->stop == BC_STOP_MAX_TOKENS || reader->reply->stop == BC_STOP_REFUSAL ||
               reader->reply->stop == BC_STOP_CONTEXT_WINDOW;
     int last = block == &reader->blocks[reader->block_count - 1];
@@ -325,12 +342,12 @@ int bc_blocks_turn(bc_anthropic_reader *reader, barchan_error *err)
         if (is_type(block, "tool_use")) call = &reader->reply->calls[call_index++];
         if (cannot_go_back(reader, block)) continue;
         int rc = write_block(&out, block, call, err);
-        if (rc < 0) return too_large(rc, err);
+        if (rc < 0) return bc_anthropic_failed(rc, err);
         kept++;
     }
     bc_out_close(&out, ']');
     bc_out_close(&out, '}');
     /* A turn without content cannot be sent; its neutral view is left out as well. */
     if (kept == 0) bc_buf_reset(&reader->reply->turn);
-    return too_large(out.rc, err);
+    return bc_anthropic_failed(out.rc, err);
 }

@@ -29,7 +29,7 @@ static void put_id(bc_out *out, const char *key, const char *id)
 
 static void put_text_block(bc_out *out, const char *text, size_t len)
 {
-    if (len == 0) return; /* empty text blocks are refused */
+    if (strspn(text != NULL ? text : "", " \t\r\n") >= len) return; /* blank blocks are refused */
     bc_out_open(out, '{');
     bc_out_member(out, "type", "text");
     bc_out_key(out, "text");
@@ -60,12 +60,12 @@ static void put_parts(bc_out *out, const bc_message *message)
     }
 }
 
-static int is_empty(const bc_message *message)
+static int is_blank(const bc_message *message)
 {
     size_t count = bc_message_part_count(message);
     for (size_t i = 0; i < count; i++) {
         bc_part part = bc_message_part(message, i);
-        if (part.text == NULL || part.text_len > 0) return 0;
+        if (part.text == NULL || strspn(part.text, " \t\r\n") < part.text_len) return 0;
     }
     return 1;
 }
@@ -75,7 +75,7 @@ static void put_result(bc_out *out, const bc_message *message)
     bc_out_open(out, '{');
     bc_out_member(out, "type", "tool_result");
     put_id(out, "tool_use_id", bc_json_get_string(message->view, "tool_call_id", NULL));
-    if (!is_empty(message)) {
+    if (!is_blank(message)) {
         bc_out_key(out, "content");
         bc_out_open(out, '[');
         put_parts(out, message);
@@ -113,7 +113,8 @@ static int put_assistant(writer *w, const bc_message *message, barchan_error *er
     const char *text = bc_json_get_string(message->view, "text", &len);
     size_t calls = json_array_size(json_object_get(message->view, "tool_calls")) +
                    json_array_size(json_object_get(message->view, "invalid_tool_calls"));
-    if (len == 0 && calls == 0) return 0; /* a message without content is refused */
+    /* A message without content is refused. */
+    if (calls == 0 && strspn(text != NULL ? text : "", " \t\r\n") >= len) return 0;
     bc_out_open(&w->out, '{');
     bc_out_member(&w->out, "role", "assistant");
     bc_out_key(&w->out, "content");

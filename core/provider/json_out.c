@@ -57,6 +57,13 @@ void bc_out_raw_key(bc_out *out, bc_json_span key)
     put(out, ":", 1);
 }
 
+void bc_out_escaped(bc_out *out, bc_json_span contents)
+{
+    bc_out_raw(out, "\"", 1);
+    put(out, contents.data, contents.len);
+    put(out, "\"", 1);
+}
+
 void bc_out_member(bc_out *out, const char *key, const char *text)
 {
     bc_out_key(out, key);

@@ -25,6 +25,8 @@ static inline void bc_out_word(bc_out *out, const char *word) /* true, false, nu
     bc_out_raw(out, word, __builtin_strlen(word));
 }
 
+/* A string whose contents are escaped already. */
+void bc_out_escaped(bc_out *out, bc_json_span contents);
 /* A member with a string value. */
 void bc_out_member(bc_out *out, const char *key, const char *text);
 

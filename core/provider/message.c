@@ -35,7 +35,7 @@ static int check_content(const json_t *message, size_t at, int may_be_empty, bar
 {
     const json_t *content = json_object_get(message, "content");
     size_t count = json_is_string(content) ? json_string_length(content) : json_array_size(content);
-    if (content == NULL && may_be_empty) return 0;
+    if ((content == NULL || json_is_null(content)) && may_be_empty) return 0;
     if (!json_is_string(content) && !json_is_array(content)) {
         return bc_error_set(err, BARCHAN_EINVAL,
                             "messages[%zu]: 'content' must be a string or a list of parts", at);
@@ -121,82 +121,6 @@ static int parse_message(bc_message *message, const json_t *view, bc_json_span t
                         "messages[%zu]: 'role' must be \"user\", "
                         "\"assistant\" or \"tool\"",
                         at);
-}
-
-/* ---- pairing ---- */
-
-static const json_t *find_call(const json_t *message, const char *id)
-{
-    static const char *const lists[] = {"tool_calls", "invalid_tool_calls"};
-    for (size_t list = 0; list < 2; list++) {
-        size_t i;
-        json_t *call;
-        json_array_foreach(json_object_get(message, lists[list]), i, call)
-        {
-            if (strcmp(bc_json_get_string(call, "id", NULL), id) == 0) return call;
-        }
-    }
-    return NULL;
-}
-
-/* Each call of message `at` is answered once by the tool messages [first, last). */
-static int check_answers(const bc_request *request, size_t at, size_t first, size_t last,
-                         barchan_error *err)
-{
-    static const char *const lists[] = {"tool_calls", "invalid_tool_calls"};
-    const json_t *turn = request->messages[at].view;
-    for (size_t list = 0; list < 2; list++) {
-        size_t i;
-        json_t *call;
-        json_array_foreach(json_object_get(turn, lists[list]), i, call)
-        {
-            const char *id = bc_json_get_string(call, "id", NULL);
-            if (find_call(turn, id) != call) {
-                return bc_error_set(err, BARCHAN_EINVAL,
-                                    "messages[%zu]: two calls have the id "
-                                    "'%.80s'",
-                                    at, id);
-            }
-            size_t answers = 0;
-            for (size_t j = first; j < last; j++) {
-                answers +=
-                    strcmp(bc_json_get_string(request->messages[j].view, "tool_call_id", NULL),
-                           id) == 0;
-            }
-            if (answers == 1) continue;
-            return bc_error_set(err, BARCHAN_EINVAL,
-                                "messages[%zu]: the call '%.80s' has %s right "
-                                "after it; append exactly one per call",
-                                at, id,
-                                answers == 0 ? "no tool message" : "more than one tool message");
-        }
-    }
-    return 0;
-}
-
-int bc_request_check_pairing(const bc_request *request, barchan_error *err)
-{
-    size_t at = 0;
-    while (at < request->message_count) {
-        const bc_message *message = &request->messages[at];
-        size_t first = at + 1, last = first;
-        int is_turn = message->role == BC_ROLE_ASSISTANT;
-        if (message->role == BC_ROLE_TOOL) last = first = at; /* stands after no turn */
-        while (last < request->message_count && request->messages[last].role == BC_ROLE_TOOL) {
-            const char *id = bc_json_get_string(request->messages[last].view, "tool_call_id", NULL);
-            if (!is_turn || find_call(message->view, id) == NULL) {
-                return bc_error_set(err, BARCHAN_EINVAL,
-                                    "messages[%zu]: no call of the turn "
-                                    "before it has the id '%.80s'",
-                                    last, id);
-            }
-            last++;
-        }
-        int rc = is_turn ? check_answers(request, at, first, last, err) : 0;
-        if (rc < 0) return rc;
-        at = last;
-    }
-    return 0;
 }
 
 /* ---- lists of the request ---- */
@@ -311,13 +235,37 @@ static int parse_stop(bc_request *request, barchan_error *err)
     return 0;
 }
 
+/* Members of one plain type; null is as good as absent. */
+static int check_types(const json_t *view, barchan_error *err)
+{
+    static const struct {
+        const char *key;
+        json_type type;
+        const char *what;
+    } known[] = {{"system", JSON_STRING, "a string"},
+                 {"extra", JSON_OBJECT, "an object"},
+                 {"max_tokens", JSON_INTEGER, "an integer"},
+                 {"temperature", JSON_REAL, "a number"},
+                 {"stream", JSON_TRUE, "true or false"},
+                 {"parallel_tool_calls", JSON_TRUE, "true or false"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const json_t *value = json_object_get(view, known[i].key);
+        if (value == NULL || json_is_null(value)) continue;
+        json_type type = json_typeof(value);
+        if (type == known[i].type || (known[i].type == JSON_TRUE && type == JSON_FALSE)) continue;
+        /* Lua has 16000.0 for 16000 after a division. */
+        int number = known[i].type == JSON_INTEGER || known[i].type == JSON_REAL;
+        if (number && json_is_number(value)) continue;
+        return bc_error_set(err, BARCHAN_EINVAL, "'%s' must be %s", known[i].key, known[i].what);
+    }
+    return 0;
+}
+
 static int parse_settings(bc_request *request, barchan_error *err)
 {
-    const json_t *view = request->view;
-    const json_t *system = json_object_get(view, "system");
-    if (system != NULL && !json_is_null(system) && !json_is_string(system)) {
-        return bc_error_set(err, BARCHAN_EINVAL, "'system' must be a string");
-    }
+    const json_t *view = request->view, *system = json_object_get(view, "system");
+    int rc = check_types(view, err);
+    if (rc < 0) return rc;
     if (json_string_length(system) > 0) request->system = json_string_value(system);
     request->parallel = bc_json_get_boolean(view, "parallel_tool_calls", -1);
     request->max_tokens = bc_json_get_integer(view, "max_tokens", 0);
@@ -325,7 +273,6 @@ static int parse_settings(bc_request *request, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL, "'max_tokens' must be positive");
     }
     request->stream = bc_json_get_boolean(view, "stream", 0);
-    int rc = 0;
     if (json_is_number(json_object_get(view, "temperature"))) {
         rc = bc_json_member(request->text, "temperature", &request->temperature, err);
     }

@@ -47,6 +47,7 @@ struct barchan_completion {
     bc_http *http;
     bc_timer *grace; /* after the end of the turn, for the end of the answer */
     bc_answer answer;
+    bc_progress progress;
     int turn_ended;
     bc_sse sse;
     void *reader;

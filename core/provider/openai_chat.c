@@ -48,7 +48,10 @@ static void *reader_create(bc_reply *reply)
     for (int i = 0; i < BC_CHAT_FIELDS; i++)
         bc_text_init(&reader->reasoning[i]);
     bc_buf_init(&reader->content_parts, BC_MODEL_MAX_TURN_BYTES);
-    bc_buf_init(&reader->reasoning_details, BC_MODEL_MAX_TURN_BYTES);
+    bc_buf_init(&reader->reasoning_details, 2 * (size_t)BC_MODEL_MAX_TURN_BYTES);
+    bc_buf_init(&reader->detail.first, BC_MODEL_MAX_TURN_BYTES);
+    bc_buf_init(&reader->detail.signature, BC_MODEL_MAX_TURN_BYTES);
+    bc_text_init(&reader->detail.text);
     bc_buf_init(&reader->extra, BC_MODEL_MAX_TURN_BYTES);
     return reader;
 }
@@ -65,6 +68,9 @@ static void reader_destroy(void *self)
         bc_text_clear(&reader->reasoning[i]);
     bc_buf_clear(&reader->content_parts);
     bc_buf_clear(&reader->reasoning_details);
+    bc_buf_clear(&reader->detail.first);
+    bc_buf_clear(&reader->detail.signature);
+    bc_text_clear(&reader->detail.text);
     bc_buf_clear(&reader->extra);
     free(reader);
 }
@@ -131,18 +137,6 @@ static int take_content(bc_chat_reader *reader, bc_json_span value, barchan_erro
     return rc < 0 ? rc : add_parts(reader, value, 0, err);
 }
 
-/* Elements of OpenRouter's list, as they come. */
-static int take_details(bc_chat_reader *reader, bc_json_span list)
-{
-    bc_json_iter iter;
-    int rc = bc_json_iter_init(&iter, list, NULL);
-    bc_out out = {.buf = &reader->reasoning_details};
-    while (rc == 1 && (rc = bc_json_iter_next(&iter, NULL)) == 1) {
-        bc_out_raw(&out, iter.value.data, iter.value.len);
-    }
-    return out.rc;
-}
-
 static int take_extra(bc_chat_reader *reader, const bc_json_iter *member)
 {
     if (member->type == BC_JSON_NULL) return 0;
@@ -165,7 +159,7 @@ static int take_member(bc_chat_reader *reader, const bc_json_iter *member, barch
     if (bc_json_iter_is(member, "reasoning_content")) {
         return add_reasoning(reader, &reader->reasoning[BC_CHAT_REASONING_CONTENT], value);
     }
-    if (bc_json_iter_is(member, "reasoning_details")) return take_details(reader, value);
+    if (bc_json_iter_is(member, "reasoning_details")) return bc_chat_take_details(reader, value);
     if (bc_json_iter_is(member, "extra_content") || bc_json_iter_is(member, "thought_signature")) {
         return take_extra(reader, member);
     }
@@ -252,7 +246,10 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
 {
     bc_chat_reader *reader = self;
     cleanup_json json_t *view = NULL;
-    if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) return reader->ended = 1;
+    if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) {
+        reader->ended = reader->marked = 1;
+        return 0;
+    }
     int rc = bc_json_view(&view, data.data, data.len, 0, err);
     if (rc < 0) return bc_error_context(err, "an event of the stream");
     if (strcmp(name, "error") == 0 && json_object_get(view, "error") == NULL) {
@@ -260,6 +257,13 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     }
     rc = take_object(reader, view, data, err);
     return rc < 0 ? rc : 0;
+}
+
+static bc_progress progress(const void *self)
+{
+    const bc_chat_reader *reader = self;
+    if (reader->marked) return BC_PROGRESS_ENDED;
+    return reader->begun && reader->ended ? BC_PROGRESS_COMPLETE : BC_PROGRESS_OPEN;
 }
 
 static int settle(bc_chat_reader *reader)
@@ -312,6 +316,7 @@ static int end(void *self, barchan_error *err)
     if (reply->stop == BC_STOP_NONE) reply->stop = BC_STOP_END_TURN;
     rc = bc_chat_finish_calls(reader, err);
     if (rc == 0) rc = bc_reply_finish(reply, err);
+    if (rc == 0) rc = bc_chat_failed(bc_chat_finish_details(reader), err);
     return rc < 0 ? rc : bc_chat_turn(reader, err);
 }
 
@@ -341,6 +346,7 @@ const bc_provider bc_provider_openai = {
     .reader_create = reader_create,
     .reader_destroy = reader_destroy,
     .event = event,
+    .progress = progress,
     .end = end,
     .body = body,
     .request_id_header = "x-request-id",

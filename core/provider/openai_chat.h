@@ -18,6 +18,15 @@ typedef struct bc_chat_call {
     int announced;
 } bc_chat_call;
 
+/* An element of reasoning_details while its pieces arrive. */
+typedef struct bc_chat_detail {
+    char type[48];
+    int64_t index;
+    bc_buf first; /* the first piece, its own bytes; empty: none is open */
+    bc_text text;
+    bc_buf signature; /* a JSON string */
+} bc_chat_detail;
+
 enum { BC_CHAT_REASONING, BC_CHAT_REASONING_CONTENT, BC_CHAT_FIELDS };
 
 typedef struct bc_chat_reader {
@@ -27,12 +36,15 @@ typedef struct bc_chat_reader {
     bc_text thinking;                  /* parts of a content list (Mistral) */
     bc_buf content_parts;              /* a whole answer's content list, its own bytes */
     bc_buf reasoning_details;          /* elements, with commas (OpenRouter) */
+    bc_chat_detail detail;             /* the one that is not among them yet */
     bc_buf extra;                      /* members of the message that must go back (Gemini) */
     bc_chat_call *calls;
     size_t call_count;
     size_t total_bytes, looked_at;
-    int begun, ended; /* a choice was seen; the end was */
-    int whole;        /* one body, no stream */
+    int begun;  /* a choice was seen */
+    int ended;  /* a reason to stop or the end marker was */
+    int marked; /* the end marker was */
+    int whole;  /* one body, no stream */
 } bc_chat_reader;
 
 /* openai_chat_calls.c */
@@ -42,6 +54,9 @@ int bc_chat_take_calls(bc_chat_reader *reader, bc_json_span list, barchan_error 
 int bc_chat_take_function(bc_chat_reader *reader, bc_json_span function, barchan_error *err);
 int bc_chat_finish_calls(bc_chat_reader *reader, barchan_error *err);
 void bc_chat_clear_calls(bc_chat_reader *reader);
+/* openai_chat_details.c */
+int bc_chat_take_details(bc_chat_reader *reader, bc_json_span list);
+int bc_chat_finish_details(bc_chat_reader *reader);
 /* openai_chat_labels.c: BC_STOP_NONE for a label that nobody knows. */
 bc_stop bc_chat_stop(const char *label);
 void bc_chat_usage(bc_reply *reply, const json_t *usage);

@@ -6,11 +6,8 @@
 
 static void put_escaped(bc_out *out, const char *key, const bc_text *text)
 {
-    bc_json_span escaped = bc_text_escaped(text);
     bc_out_key(out, key);
-    bc_out_word(out, "\"");
-    if (out->rc == 0) out->rc = bc_buf_append(out->buf, escaped.data, escaped.len);
-    if (out->rc == 0) out->rc = bc_buf_append_char(out->buf, '"');
+    bc_out_escaped(out, bc_text_escaped(text));
 }
 
 /* null is right beside calls and refused without them. */

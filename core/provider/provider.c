@@ -34,18 +34,16 @@ static int is_noise(bc_json_span data)
 static int event_lines(const bc_provider *provider, void *reader, const char *name,
                        bc_json_span data, barchan_error *err)
 {
-    int ended = 0;
     while (data.len > 0) {
         const char *lf = memchr(data.data, '\n', data.len);
         size_t len = lf != NULL ? (size_t)(lf - data.data) : data.len;
         bc_json_span line = trim((bc_json_span){data.data, len});
         int rc = is_noise(line) ? 0 : provider->event(reader, name, line, err);
         if (rc < 0) return rc;
-        ended |= rc;
         len += lf != NULL;
         data = (bc_json_span){data.data + len, data.len - len};
     }
-    return ended;
+    return 0;
 }
 
 int bc_provider_event(const bc_provider *provider, void *reader, const char *name,

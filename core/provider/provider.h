@@ -22,6 +22,13 @@ typedef struct bc_model_info {
 /* A header line into the list of a request. */
 typedef int (*bc_put_header_fn)(const char *name, const char *value, void *ud);
 
+/* How far a stream has come. What follows the end is read as well: a gateway may begin again. */
+typedef enum bc_progress {
+    BC_PROGRESS_OPEN = 0,
+    BC_PROGRESS_COMPLETE, /* the turn is whole, its counts may still come */
+    BC_PROGRESS_ENDED     /* the provider's last word */
+} bc_progress;
+
 typedef struct bc_provider {
     const char *name;
     const char *default_base_url;
@@ -36,8 +43,8 @@ typedef struct bc_provider {
     /* The answer. A reader fills its reply from events (`event`, then `end`) or from one body. */
     void *(*reader_create)(bc_reply *reply);
     void (*reader_destroy)(void *reader);
-    /* 0: go on, 1: the end of the turn was seen; what follows is read as well. */
     int (*event)(void *reader, const char *name, bc_json_span data, barchan_error *err);
+    bc_progress (*progress)(const void *reader);
     int (*end)(void *reader, barchan_error *err);
     int (*body)(void *reader, bc_json_span body, barchan_error *err);
 
@@ -52,7 +59,7 @@ const bc_provider *bc_provider_find(const char *name);
 
 /* One event's data: what is no JSON is tried line by line, because some servers forget the blank
  * line between events; blank data and comments sent as data are dropped. Calls the table's
- * `event` for each JSON object. Returns 1 once the end of the turn was seen. */
+ * `event` for each JSON object. */
 int bc_provider_event(const bc_provider *provider, void *reader, const char *name,
                       bc_json_span data, barchan_error *err);
 

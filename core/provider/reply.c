@@ -203,7 +203,9 @@ static int settle_id(bc_reply *reply, size_t index)
     int repeated = 0;
     for (size_t i = 0; i < index; i++)
         repeated |= same_id(&reply->calls[i], call);
-    if (call->id.len > 0 && !repeated) return 0;
+    /* With a NUL in it, it could not be told from its own beginning. */
+    int usable = call->id.len > 0 && strlen(bc_buf_data(&call->id)) == call->id.len;
+    if (usable && !repeated) return 0;
     call->made_id = 1;
     uint64_t salt = index;
     int rc;

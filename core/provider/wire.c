@@ -5,9 +5,10 @@
 #include "base/cleanup.h"
 #include "model_internal.h"
 
-/* After the turn has ended a server closes its answer within moments; waiting for it keeps the
- * connection for the next request. One that does not is cut off. */
-enum { GRACE_MS = 1000 };
+/* After its last word a server closes its answer within moments; waiting for it keeps the
+ * connection for the next request. One that does not is cut off. Where the last word may be
+ * missing, the counts of tokens get a little longer to come. */
+enum { ENDED_GRACE_MS = 1000, COMPLETE_GRACE_MS = 5000 };
 
 /* ---- errors ---- */
 
@@ -35,8 +36,9 @@ static void hide_key(const barchan_completion *c, barchan_error *err)
         memset(found, '*', len);
 }
 
-static void end_failed(barchan_completion *c, barchan_error *err)
+static void end_failed(barchan_completion *c, int rc, barchan_error *err)
 {
+    if (err->code != rc) bc_error_set(err, rc, "%s", barchan_status_name(rc));
     take_headers(c, err);
     hide_key(c, err);
     bc_error_context(err, "%s", c->model->provider->name);
@@ -58,7 +60,7 @@ static void end_read(barchan_completion *c, int rc, barchan_error *err)
         rc = bc_reply_render(&c->reply, &origin, &out, err);
     }
     if (rc < 0) {
-        end_failed(c, err);
+        end_failed(c, rc, err);
     } else {
         bc_completion_end(c, &out, NULL);
     }
@@ -111,7 +113,7 @@ static int read_rest(barchan_completion *c, barchan_error *err)
 
 static void finish(barchan_completion *c)
 {
-    barchan_error err;
+    barchan_error err = {0};
     bc_completion_hold(c);
     int rc = read_rest(c, &err);
     if (!c->ended) end_read(c, rc, &err);
@@ -130,8 +132,13 @@ static int on_event(const char *name, bc_json_span data, void *ud, barchan_error
     barchan_completion *c = ud;
     int rc = bc_provider_event(c->model->provider, c->reader, name, data, err);
     if (rc < 0 || c->ended) return rc < 0 ? rc : BARCHAN_ECANCELLED;
-    if (rc > 0 && !c->turn_ended && c->grace != NULL) bc_timer_set(c->grace, GRACE_MS);
-    c->turn_ended |= rc > 0;
+    bc_progress progress = c->model->provider->progress(c->reader);
+    c->turn_ended = progress != BC_PROGRESS_OPEN;
+    if (progress == c->progress) return 0;
+    c->progress = progress;
+    bc_timer_set(c->grace, progress == BC_PROGRESS_ENDED      ? ENDED_GRACE_MS
+                           : progress == BC_PROGRESS_COMPLETE ? COMPLETE_GRACE_MS
+                                                              : -1);
     return 0;
 }
 
@@ -180,18 +187,20 @@ static int take_body(barchan_completion *c, const char *data, size_t len, barcha
 static void on_body(bc_http *http, const char *data, size_t len, void *ud)
 {
     barchan_completion *c = ud;
-    barchan_error err;
+    barchan_error err = {0};
     bc_completion_hold(c);
     int rc = take_body(c, data, len, &err);
-    if (rc < 0 && !c->ended) end_failed(c, &err);
+    if (rc < 0 && !c->ended) end_failed(c, rc, &err);
     bc_completion_release(c);
 }
 
 static void on_done(bc_http *http, const barchan_error *err, void *ud)
 {
     barchan_completion *c = ud;
-    /* An answer that breaks off after the turn's end has lost nothing. */
-    if (err == NULL || c->turn_ended) {
+    /* An answer that breaks off after the turn's end has lost nothing, and an error's status says
+     * more than how its words broke off. */
+    int refused = c->answer == BC_ANSWER_ERROR && bc_http_status(http) >= 400;
+    if (err == NULL || c->turn_ended || refused) {
         finish(c);
         return;
     }
@@ -199,7 +208,7 @@ static void on_done(bc_http *http, const barchan_error *err, void *ud)
     if (c->answer == BC_ANSWER_STREAM || c->answer == BC_ANSWER_JSON) {
         bc_error_context(&copy, "the answer broke off");
     }
-    end_failed(c, &copy);
+    end_failed(c, copy.code, &copy);
 }
 
 /* ---- the request ---- */

@@ -11,9 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/limits.h"
 
 #define CHILD_STACK_BYTES (64 * 1024)
-#define CHILD_MAX_FDS 16
 
 struct bc_child {
     barchan_runtime *rt;
@@ -28,7 +28,7 @@ struct bc_child {
 /* Shared with the child while the parent is suspended (CLONE_VFORK). */
 struct start {
     const bc_child_options *options;
-    int fds[CHILD_MAX_FDS]; /* copies above the target range, the program's own too */
+    int fds[BC_CHILD_MAX_FDS]; /* copies above the target range, the program's own too */
     int program_fd;
     sigset_t mask;
     int error;
@@ -79,10 +79,10 @@ static int lift_fds(struct start *start, int *null_fd)
     for (int i = 0; i < start->options->fd_count; i++) {
         int fd = start->options->fds[i];
         if (fd < 0 && *null_fd < 0) *null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-        start->fds[i] = fcntl(fd < 0 ? *null_fd : fd, F_DUPFD_CLOEXEC, CHILD_MAX_FDS);
+        start->fds[i] = fcntl(fd < 0 ? *null_fd : fd, F_DUPFD_CLOEXEC, BC_CHILD_MAX_FDS);
         if (start->fds[i] < 0) return -1;
     }
-    start->program_fd = fcntl(start->options->program_fd, F_DUPFD_CLOEXEC, CHILD_MAX_FDS);
+    start->program_fd = fcntl(start->options->program_fd, F_DUPFD_CLOEXEC, BC_CHILD_MAX_FDS);
     return start->program_fd < 0 ? -1 : 0;
 }
 
@@ -107,12 +107,12 @@ static int start_child(const bc_child_options *options, int *pidfd)
 {
     struct start start = {.options = options, .program_fd = -1};
     cleanup_close int null_fd = -1;
-    for (int i = 0; i < CHILD_MAX_FDS; i++) {
+    for (int i = 0; i < BC_CHILD_MAX_FDS; i++) {
         start.fds[i] = -1;
     }
     int pid = lift_fds(&start, &null_fd) < 0 ? -1 : clone_child(&start, pidfd);
     int saved = errno;
-    for (int i = 0; i < CHILD_MAX_FDS; i++) {
+    for (int i = 0; i < BC_CHILD_MAX_FDS; i++) {
         if (start.fds[i] >= 0) close(start.fds[i]);
     }
     if (start.program_fd >= 0) close(start.program_fd);
@@ -130,9 +130,9 @@ int bc_child_spawn(bc_child **out, barchan_runtime *rt, const bc_child_options *
                    bc_child_exit_fn on_exit, void *ud, barchan_error *err)
 {
     *out = NULL;
-    if (options->fd_count < 3 || options->fd_count > CHILD_MAX_FDS) {
+    if (options->fd_count < 3 || options->fd_count > BC_CHILD_MAX_FDS) {
         return bc_error_set(err, BARCHAN_EINVAL, "a child takes 3 to %d descriptors",
-                            CHILD_MAX_FDS);
+                            BC_CHILD_MAX_FDS);
     }
     bc_child *child = calloc(1, sizeof *child);
     if (child == NULL) return bc_error_nomem(err);

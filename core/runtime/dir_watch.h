@@ -8,11 +8,6 @@
 
 #include "loop.h"
 
-/* Quiet time after the last event, and the longest that a steady stream of them can delay. */
-#define BC_DIR_WATCH_QUIET_MS 200
-#define BC_DIR_WATCH_MOST_MS 1000
-#define BC_DIR_WATCH_MAX_DIRS 64
-
 typedef struct bc_dir_watch bc_dir_watch;
 
 /* `dirs` is NULL-terminated and copied. `fn` runs in a dispatch. */

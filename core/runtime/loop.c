@@ -13,6 +13,7 @@
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/limits.h"
 
 struct bc_post {
     bc_post *next;
@@ -110,6 +111,15 @@ static int run_posts(barchan_runtime *rt)
     return count;
 }
 
+/* The wake-up for a post may have been read by a uv_run that dispatched nothing. */
+static int has_posts(barchan_runtime *rt)
+{
+    pthread_mutex_lock(&rt->post_lock);
+    int waiting = rt->posts != NULL;
+    pthread_mutex_unlock(&rt->post_lock);
+    return waiting;
+}
+
 static void kick(barchan_runtime *rt)
 {
     uint64_t one = 1;
@@ -157,7 +167,8 @@ static void rearm(barchan_runtime *rt)
         rt->changed = 0;
         uv_run(&rt->loop, UV_RUN_NOWAIT);
     }
-    int ready = rt->ready.next != &rt->ready;
+    uv_update_time(&rt->loop);
+    int ready = rt->ready.next != &rt->ready || has_posts(rt);
     int timeout = ready ? 0 : uv_backend_timeout(&rt->loop);
     struct itimerspec spec = {0};
     if (timeout >= 0) {
@@ -201,7 +212,7 @@ static int collect_and_dispatch(barchan_runtime *rt)
 /* Waits until libuv has something to do, at most timeout_ms (-1: no limit). */
 static void wait_ready(barchan_runtime *rt, int timeout_ms)
 {
-    if (rt->changed) return; /* what a callback started must be registered first */
+    if (rt->changed || has_posts(rt)) return; /* what a callback started must be registered first */
     int own = uv_backend_timeout(&rt->loop);
     if (own >= 0 && (timeout_ms < 0 || own < timeout_ms)) timeout_ms = own;
     struct pollfd pfd = {.fd = uv_backend_fd(&rt->loop), .events = POLLIN};
@@ -346,12 +357,19 @@ static void end_everything(barchan_runtime *rt)
     for (int round = 0; round < 16 && (run_posts(rt) + dispatch(rt)) > 0; round++) {}
 }
 
+/* Whatever its owner left open: it must not keep the loop. Its memory is the owner's. */
+static void close_handle(uv_handle_t *handle, void *ud)
+{
+    (void)ud;
+    if (!uv_is_closing(handle)) uv_close(handle, NULL);
+}
+
 void barchan_runtime_destroy(barchan_runtime *rt)
 {
     if (rt == NULL) return;
     if (*rt->fork_mark == 0) return; /* a forked child: nothing here is its own to end */
     end_everything(rt);
-    if (rt->post_poll.loop != NULL) uv_close((uv_handle_t *)&rt->post_poll, NULL);
+    uv_walk(&rt->loop, close_handle, NULL);
     while (uv_loop_close(&rt->loop) == UV_EBUSY) {
         uv_run(&rt->loop, UV_RUN_ONCE);
     }

@@ -7,9 +7,6 @@
 #include <uv.h>
 #include "loop.h"
 
-/* Longest that barchan_runtime_destroy waits for dying processes. */
-#define BC_DESTROY_WAIT_MS 2000
-
 typedef struct bc_post bc_post;
 
 struct barchan_runtime {

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/limits.h"
 
 void bc_script_files_free(bc_script_file *files, size_t count)
 {

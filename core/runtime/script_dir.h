@@ -8,11 +8,6 @@
 #include <stddef.h>
 #include "base/error.h"
 
-/* A script is text that a person wrote; a directory of them is a few dozen. */
-#define BC_SCRIPT_MAX_BYTES ((size_t)1 << 20)
-#define BC_SCRIPT_MAX_FILES 1000
-#define BC_SCRIPT_MAX_TOTAL_BYTES ((size_t)32 << 20)
-
 typedef struct bc_script_file {
     char *name; /* "word_count.lua" */
     char *text; /* NUL-terminated as a courtesy */

@@ -46,7 +46,11 @@ function agent.create(given)
   for key, value in pairs(given) do self[key] = value end
   self.tools = tools
   self.max_steps = given.max_steps or 16
-  if self.max_steps < 1 then error("agent: option 'max_steps' must be at least 1", 2) end
+  for _, name in ipairs { "max_steps", "max_seconds", "max_output_tokens", "max_tokens" } do
+    if self[name] and self[name] <= 0 then
+      error(("agent: option '%s' must be greater than 0"):format(name), 2)
+    end
+  end
   return setmetatable(self, Agent)
 end
 
@@ -109,25 +113,52 @@ end
 -- Runs one call under the policies; returns the tool message.
 function Run:call(call, run_call)
   local started = core.util.now()
+  local decided
+  if call.error == nil then call, decided = policy.ask_call(self.agent.policies, call, self) end
+  self.open[call.id] = call
   self:emit {
     type = "tool_call", call_id = call.id, name = call.name,
     arguments = call.arguments or call.arguments_text,
   }
-  local decided = call.error == nil and policy.ask(self.agent.policies, "before_call", call, self)
   local message
   if decided then
     local reason = decided.reason or "the policy does not allow it"
     message = messages.tool_result(call, "not run: denied: " .. reason, true)
     if decided.action == "stop" then self.stopped = self.stopped or "denied" end
   else
-    message = run_call()
+    message = run_call(call)
   end
-  policy.tell(self.agent.policies, "after_call", call, message, self)
+  self:answered(call, message, core.util.now() - started)
+  local ok, problem = pcall(policy.tell, self.agent.policies, "after_call", call, message, self)
+  if not ok then self:emit { type = "policy_failed", message = tool.message(problem) } end
+  return message
+end
+
+function Run:answered(call, message, seconds)
+  self.open[call.id] = nil
   self:emit {
     type = "tool_result", call_id = call.id, name = call.name, content = message.content,
-    is_error = message.is_error, seconds = core.util.now() - started,
+    is_error = message.is_error, seconds = seconds,
   }
-  return message
+end
+
+-- Answers what the last turn called and nobody has answered, so that the conversation can go on.
+function Run:pair_up(reason)
+  local at = #self.messages
+  while at > 0 and self.messages[at].role == "tool" do at = at - 1 end
+  local reply = self.messages[at]
+  if not reply or reply.role ~= "assistant" then return end
+  local answered = {}
+  for i = at + 1, #self.messages do answered[self.messages[i].tool_call_id] = true end
+  for _, call in ipairs(toolset.calls_of(reply)) do
+    if not answered[call.id] then
+      local message = messages.tool_result(call, "not run: " .. reason, true)
+      self.messages[#self.messages + 1] = message
+    end
+  end
+  for _, call in pairs(self.open) do
+    pcall(self.answered, self, call, messages.tool_result(call, "not finished: " .. reason, true), 0)
+  end
 end
 
 -- Why the run must end before another completion, or nil.
@@ -136,7 +167,7 @@ function Run:limit()
   if self.stopped then return self.stopped end
   local used = self.usage.output_tokens or 0
   if a.max_output_tokens and used >= a.max_output_tokens then return "budget" end
-  local decided = policy.ask(a.policies, "before_turn", self)
+  local decided = policy.ask_turn(a.policies, self)
   if decided then return "denied" end
 end
 
@@ -162,6 +193,7 @@ end
 function Run:judge(reply)
   local reason = reply.stop_reason
   if reason == "pause_turn" then
+    self:answer(reply)
     self.pauses = self.pauses + 1
     if self.pauses > MAX_PAUSES then return "pause_turn" end
     return nil
@@ -221,6 +253,17 @@ local function error_fields(err)
     request_id = err.request_id, retryable = err.retryable }
 end
 
+function Run:finish(stop_reason, err)
+  if self.finished then return end
+  self.finished = true
+  self:pair_up(stop_reason)
+  -- The end is told even when what listens has failed before.
+  pcall(self.emit, self, {
+    type = "run_finished", stop_reason = stop_reason, error = error_fields(err), text = self.text,
+    usage = self.usage,
+  })
+end
+
 --- Runs the agent on a prompt (text, a message, or a list of messages to go on from). Always returns
 --- a result: { text, stop_reason, error, usage, messages, turns, run_id }. stop_reason is one of
 --- end_turn, stop_sequence, max_steps, max_tokens, refusal, content_filter, context_window,
@@ -231,9 +274,11 @@ function Agent:run(prompt)
   local list = {}
   for i, message in ipairs(messages.list(prompt)) do list[i] = message end
   local run = setmetatable({
-    agent = self, messages = list, id = core.util.random_id "run-", seq = 0, turn = 0, pauses = 0,
+    open = {}, agent = self, messages = list, id = core.util.random_id "run-", seq = 0, turn = 0, pauses = 0,
     text = "", usage = { input_tokens = 0, output_tokens = 0 },
   }, Run)
+  -- Told exactly once, also when the task is closed under the run.
+  local _ <close> = setmetatable({}, { __close = function() run:finish("cancelled") end })
   local ok, stop_reason, err = pcall(function()
     run:emit {
       type = "run_started", model = tostring(self.model), messages = list, system = self.system,
@@ -245,13 +290,8 @@ function Agent:run(prompt)
   if type(err) == "table" and err.code == "cancelled" then
     stop_reason = run.timed_out and "budget" or "cancelled"
   end
-  local result = run:result(stop_reason, err)
-  -- The end is told even when what listens has failed before.
-  pcall(run.emit, run, {
-    type = "run_finished", stop_reason = stop_reason, error = error_fields(err), text = run.text,
-    usage = run.usage,
-  })
-  return result
+  run:finish(stop_reason, err)
+  return run:result(stop_reason, err)
 end
 
 return agent

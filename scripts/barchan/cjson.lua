@@ -6,9 +6,6 @@ local cjson = {
   _NAME = "cjson",
   _VERSION = "barchan " .. core.util.version,
   null = core.json.null,
-  empty_array = core.json.array {},
-  array_mt = getmetatable(core.json.array {}),
-  empty_array_mt = getmetatable(core.json.array {}),
 }
 
 --- Throws on text that is not JSON, as lua-cjson does.

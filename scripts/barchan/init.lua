@@ -41,7 +41,10 @@ local barchan = {
   now = core.util.now, -- () -> seconds of a clock that only runs forward
   coroutine = core.task.coroutine, -- a coroutine library that waits pass through
 
-  host = { tools = tool.host_tools() },
+  -- `host.tools`: the tools that the host application has registered by now
+  host = setmetatable({}, {
+    __index = function(_, key) return key == "tools" and tool.host_tools() or nil end,
+  }),
 }
 
 return barchan

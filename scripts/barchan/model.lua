@@ -12,6 +12,7 @@ local create_spec = {
   name = "string",
   api_key = "string",
   base_url = "string",
+  use_key = "boolean", -- with base_url: send the key of the environment there
   headers = "table",
   allow_plain_http = "boolean",
   max_tokens = "integer",
@@ -40,7 +41,8 @@ local complete_spec = {
 }
 
 -- The variables that hold a provider's key and base URL when the script gives none. A base URL that
--- the script gives itself never gets a key from the environment: it must bring its own.
+-- the script gives itself gets the key from the environment only with `use_key`; it may bring its own.
+-- The key's value is read in C and never enters Lua.
 -- `name` is the model that is asked where nobody names one.
 local environment = {
   { provider = "anthropic", key = "ANTHROPIC_API_KEY", base_url = "ANTHROPIC_BASE_URL",
@@ -56,16 +58,10 @@ function model.default()
   local chosen = core.util.getenv "BARCHAN_MODEL"
   if chosen and chosen ~= "" then return chosen end
   for _, known in ipairs(environment) do
-    if core.util.getenv(known.key) or core.util.getenv(known.base_url) then
+    if core.util.has_key(known.key) or core.util.getenv(known.base_url) then
       return known.provider .. ":" .. known.name
     end
   end
-end
-
---- The value of the provider's key variable.
-function model.key(provider)
-  local known = environment[provider]
-  return known and core.util.getenv(known.key)
 end
 
 ---@class barchan.Model
@@ -89,10 +85,9 @@ function model.create(given)
   config.stream = nil
   config.provider = config.provider or (config.replay and "replay")
   local known = environment[config.provider]
-  if known and not config.base_url then
-    config.base_url = core.util.getenv(known.base_url)
-    config.api_key = config.api_key or core.util.getenv(known.key)
-    if not config.base_url and not config.api_key then
+  if known and (not config.base_url or config.use_key) then
+    if not config.api_key and not core.util.has_key(known.key) and not config.base_url
+      and not core.util.getenv(known.base_url) then
       return nil, core.util.error {
         code = "auth",
         message = ("model: no key for '%s': set %s, or give api_key")
@@ -100,7 +95,9 @@ function model.create(given)
         retryable = false,
       }
     end
+    config.key_variable, config.url_variable = known.key, known.base_url
   end
+  config.use_key = nil
   local handle, err = core.model.create(config)
   if not handle then return nil, err end
   return setmetatable({
@@ -134,7 +131,7 @@ end
 local function complete(self, given)
   local wants = given.on_delta ~= nil or given.on_event ~= nil
   if toolset.is_toolset(given.tools) then given.tools:refresh() end
-  local completion, err = self.handle:start(request_of(self, given), wants)
+  local completion <close>, err = self.handle:start(request_of(self, given), wants)
   if not completion then return nil, err end
   for kind, data in completion.next, completion do
     if given.on_event then given.on_event(kind, data) end

@@ -32,17 +32,33 @@ local function decision(answer, second)
   return answer
 end
 
---- The first decision that is not "allow", or nil. Rewrites apply in turn.
-function policy.ask(list, name, subject, ...)
+--- The first decision on a turn that is not "allow", or nil.
+function policy.ask_turn(list, state)
   for _, item in ipairs(list) do
-    local fn = item[name]
-    local decided = fn and decision(fn(subject, ...))
-    if decided and decided.action == "rewrite" and name == "before_call" then
-      subject.arguments = decided.arguments
+    local decided = item.before_turn and decision(item.before_turn(state))
+    if decided then return decided end
+  end
+end
+
+-- What runs is a copy: the conversation keeps what the model said.
+local function rewritten(call, arguments)
+  local copy = {}
+  for key, value in pairs(call) do copy[key] = value end
+  copy.arguments = arguments
+  return copy
+end
+
+--- The call as the policies rewrote it, and the first decision that is not "allow", or nil.
+function policy.ask_call(list, call, state)
+  for _, item in ipairs(list) do
+    local decided = item.before_call and decision(item.before_call(call, state))
+    if decided and decided.action == "rewrite" then
+      call = rewritten(call, decided.arguments)
     elseif decided then
-      return decided
+      return call, decided
     end
   end
+  return call
 end
 
 --- Tells every policy what happened.

@@ -7,6 +7,8 @@ local options = require "barchan.options"
 
 local sandbox = {}
 
+local open = setmetatable({}, { __mode = "k" })
+
 local profile_spec = {
   template = "string",
   network = "string",
@@ -81,11 +83,17 @@ function sandbox.create(profile)
   local handle, err = core.sandbox.create(profile)
   if not handle then return nil, err end
   local self = setmetatable({ handle = handle }, Sandbox)
+  open[self] = true
   self.files = files.new(handle)
   return self
 end
 
---- The status of each sandbox of this runtime.
-function sandbox.list() return core.sandbox.list() end
+--- The status of each sandbox that this Lua state has made and not dropped.
+function sandbox.list()
+  local list = {}
+  for self in pairs(open) do list[#list + 1] = self:status() end
+  table.sort(list, function(a, b) return a.id < b.id end)
+  return list
+end
 
 return sandbox

@@ -9,6 +9,7 @@ local schema = {}
 
 local MAX_DEPTH = 64
 local MAX_PROBLEMS = 8
+local MAX_STEPS = 100000 -- of one check: branches of branches grow without end
 
 local check -- forward
 
@@ -133,7 +134,7 @@ local function check_number(state, value, node, path)
 end
 
 local function passes(state, value, node, depth)
-  local trial = { root = state.root, problems = {} }
+  local trial = { root = state.root, problems = {}, budget = state.budget }
   check(trial, value, node, "", depth)
   return #trial.problems == 0
 end
@@ -160,7 +161,10 @@ local function resolve(state, node)
 end
 
 function check(state, value, node, path, depth)
-  if type(node) ~= "table" then return end -- true, or something that says nothing
+  if node == true or node == json.null then return end
+  if node == false then return say(state, path, "nothing is allowed here") end
+  state.budget.steps = state.budget.steps + 1
+  if state.budget.steps > MAX_STEPS then return end -- said at the end
   if depth > MAX_DEPTH then return say(state, path, "nests too deep") end
   node, depth = resolve(state, node), depth + 1
   if node.type ~= nil and not check_type(state, value, node.type, path) then return end
@@ -191,10 +195,88 @@ end
 ---@return boolean ok
 ---@return string? problems one a line, each with its place: "path: is missing"
 function schema.check(value, root)
-  local state = { root = root, problems = {} }
+  local state = { root = root, problems = {}, budget = { steps = 0 } }
   check(state, value, root, "", 0)
+  if state.budget.steps > MAX_STEPS then return false, "arguments: too complex to be checked" end
   if #state.problems == 0 then return true end
   return false, table.concat(state.problems, "\n")
+end
+
+-- ---- schemas themselves ----
+
+local keyword_types = {
+  properties = "map", ["$defs"] = "map", patternProperties = "map",
+  items = "schema", additionalProperties = "schema",
+  allOf = "list", anyOf = "list", oneOf = "list",
+  required = "strings", enum = "values",
+  minimum = "number", maximum = "number", exclusiveMinimum = "number", exclusiveMaximum = "number",
+  minLength = "number", maxLength = "number", minItems = "number", maxItems = "number",
+  ["$ref"] = "string",
+}
+
+local validate -- forward
+
+local validators = {}
+
+function validators.schema(value, path, depth) return validate(value, path, depth) end
+
+function validators.map(value, path, depth)
+  if type(value) ~= "table" then return path .. ": a table expected" end
+  for key, item in pairs(value) do
+    local problem = validate(item, path .. "." .. tostring(key), depth)
+    if problem then return problem end
+  end
+end
+
+function validators.list(value, path, depth)
+  if type(value) ~= "table" or #value == 0 then return path .. ": a list of schemas expected" end
+  for i, item in ipairs(value) do
+    local problem = validate(item, ("%s[%d]"):format(path, i), depth)
+    if problem then return problem end
+  end
+end
+
+function validators.strings(value, path)
+  if type(value) ~= "table" then return path .. ": a list of names expected" end
+  for _, item in ipairs(value) do
+    if type(item) ~= "string" then return path .. ": a list of names expected" end
+  end
+end
+
+function validators.values(value, path)
+  if type(value) ~= "table" then return path .. ": a list of values expected" end
+end
+
+function validators.number(value, path)
+  -- JSON Schema's older drafts have true and false for the exclusive bounds.
+  if type(value) ~= "number" and type(value) ~= "boolean" then return path .. ": a number expected" end
+  if type(value) == "boolean" and not path:find "%.exclusive" then return path .. ": a number expected" end
+end
+
+function validators.string(value, path)
+  if type(value) ~= "string" then return path .. ": a string expected" end
+end
+
+local function validate_type(value, path)
+  local kinds = type(value) == "table" and value or { value }
+  for _, kind in ipairs(kinds) do
+    if type(kind) ~= "string" then return path .. ".type: a name or a list of names expected" end
+  end
+end
+
+function validate(node, path, depth)
+  if type(node) == "boolean" then return nil end
+  if type(node) ~= "table" then return path .. ": a schema expected, got " .. type(node) end
+  if depth > MAX_DEPTH then return path .. ": nests too deep" end
+  for keyword, kind in pairs(keyword_types) do
+    local value = node[keyword]
+    if value == json.null then return ("%s.%s: null is no %s"):format(path, keyword, kind) end
+    if value ~= nil then
+      local problem = validators[kind](value, ("%s.%s"):format(path, keyword), depth + 1)
+      if problem then return problem end
+    end
+  end
+  if node.type ~= nil then return validate_type(node.type, path) end
 end
 
 --- Whether a table can be the parameters of a tool: an object schema, JSON all through.
@@ -203,11 +285,10 @@ end
 function schema.is_parameters(node)
   if type(node) ~= "table" then return false, "a table expected, got " .. type(node) end
   if node.type ~= "object" then return false, 'its type must be "object"' end
-  if node.properties ~= nil and type(node.properties) ~= "table" then
-    return false, "its properties must be a table"
-  end
   local ok, message = pcall(json.encode, node)
   if not ok then return false, message end
+  local problem = validate(node, "schema", 0)
+  if problem then return false, problem end
   return true
 end
 

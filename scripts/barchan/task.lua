@@ -7,6 +7,14 @@ local task = {
   cancelled = core.task.cancelled,
 }
 
+local function outcome_of(ok, ...)
+  if not ok then return { ok = false, error = (...) } end
+  local outcome = table.pack(...)
+  outcome.ok, outcome.value = true, outcome[1]
+  return outcome
+end
+task.outcome_of = outcome_of
+
 --- Runs the functions as tasks and waits for all of them. One's failure leaves the others alone.
 ---@param functions function[]
 ---@return table[] outcomes in the same order: { ok = true, value = first result, n = …, [1] = … }
@@ -20,15 +28,7 @@ function task.gather(functions)
   end
   for i, fn in ipairs(functions) do tasks[i] = task.spawn(fn) end
   for i, t in ipairs(tasks) do
-    local outcome = table.pack(t:wait())
-    local ok = table.remove(outcome, 1)
-    outcome.n = outcome.n - 1
-    if ok then
-      outcome.ok, outcome.value = true, outcome[1]
-    else
-      outcome = { ok = false, error = outcome[1] }
-    end
-    outcomes[i] = outcome
+    outcomes[i] = outcome_of(t:wait())
   end
   return outcomes
 end

@@ -87,7 +87,7 @@ end
 --- Turns what a tool's run returned into content and is_error, by one rule for all tools.
 ---@return string|table content
 ---@return boolean is_error
-function tool.content(value, err, n)
+function tool.content(value, err)
   if getmetatable(value) == Result then
     if value.images and #value.images > 0 then
       local parts, problem = image_parts(value)
@@ -102,7 +102,7 @@ function tool.content(value, err, n)
   if type(value) == "string" then return value == "" and "(no output)" or cap(value), false end
   local ok, text = pcall(core.json.encode, value)
   if not ok then return "the tool returned something that is not JSON: " .. text, true end
-  return cap(text), false, n
+  return cap(text), false
 end
 
 --- One line for an error of any kind, without its traceback: models need the message.

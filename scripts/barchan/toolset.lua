@@ -198,7 +198,7 @@ local function is_cancelled(err) return type(err) == "table" and rawget(err, "co
 local function run(self, definition, call)
   local t <close> = task.spawn(definition.run, call.arguments, context(self, call))
   local outcome = table.pack(t:wait())
-  if outcome[1] then return tool.content(outcome[2], outcome[3], outcome.n - 1) end
+  if outcome[1] then return tool.content(outcome[2], outcome[3]) end
   if is_cancelled(outcome[2]) then return "not run: cancelled", true end
   return tool.message(outcome[2]), true
 end
@@ -247,30 +247,46 @@ local function calls_of(reply)
 end
 toolset.calls_of = calls_of
 
+local function run_call(self, call, index)
+  if index > MAX_CALLS_PER_TURN then
+    return messages.tool_result(call, ("not run: at most %d calls a turn"):format(MAX_CALLS_PER_TURN), true)
+  end
+  if call.error ~= nil then return reject(call) end
+  return self:dispatch(call)
+end
+
+local function message_of(call, outcome)
+  if outcome.ok then return outcome.value end
+  local text = is_cancelled(outcome.error) and "not run: cancelled" or tool.message(outcome.error)
+  return messages.tool_result(call, text, true)
+end
+
 --- Answers every call of a reply: the runnable ones run in parallel; one tool message per call is
---- appended to `list`, in order. `around(call, run)` may wrap each run (policies, events); it returns
---- the message. Returns how many calls there were.
+--- appended to `list`, in order, also when this task is cancelled meanwhile. `around(call, run)` may wrap
+--- each run (policies, events); it returns the message. Returns how many calls there were.
 function Toolset:answer(reply, list, around)
-  local calls, runs = calls_of(reply), {}
+  local calls, tasks = calls_of(reply), {}
   for i, call in ipairs(calls) do
-    local function run_call()
-      if i > MAX_CALLS_PER_TURN then
-        return messages.tool_result(call, ("not run: at most %d calls a turn"):format(
-          MAX_CALLS_PER_TURN), true)
-      end
-      if call.error ~= nil then return reject(call) end
-      return self:dispatch(call)
+    local function run_it(changed)
+      if changed and changed ~= call then declared_from[changed] = declared_from[call] end
+      return run_call(self, changed or call, i)
     end
-    runs[i] = function() return around and around(call, run_call) or run_call() end
+    tasks[i] = task.spawn(function() return around and around(call, run_it) or run_it() end)
   end
-  for i, outcome in ipairs(task.gather(runs)) do
-    local message = outcome.value
-    if not outcome.ok then
-      local text = is_cancelled(outcome.error) and "not run: cancelled" or tool.message(outcome.error)
-      message = messages.tool_result(calls[i], text, true)
+  local failure
+  for i, t in ipairs(tasks) do
+    local outcome
+    if failure == nil or t:status() ~= "running" then
+      local ok, result = pcall(function() return task.outcome_of(t:wait()) end)
+      if ok then outcome = result else failure = result end
     end
-    list[#list + 1] = message
+    if not outcome then
+      t:cancel()
+      outcome = { ok = false, error = failure }
+    end
+    list[#list + 1] = message_of(calls[i], outcome)
   end
+  if failure ~= nil then error(failure, 0) end
   return #calls
 end
 

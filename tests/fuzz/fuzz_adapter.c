@@ -46,16 +46,14 @@ static void check_reply(const adapter_result *result)
         CLAIM(json_string_length(json_object_get(call, "name")) > 0);
     }
     char *text = next_request(reply);
-    /* An id with a NUL in it cannot be paired; that is refused, not sent. */
-    if (text != NULL && strstr(text, "\\u0000") == NULL) {
-        bc_model_info model = {.name = "m", .base_url = "https://example.test"};
-        CLAIM(bc_request_parse(&request, text, strlen(text), &err) == 0);
-        bc_buf_init(&body, BC_JSON_MAX_BYTES);
-        CLAIM(ADAPTER.render(&model, &request, &body, &err) == 0);
-        CLAIM(bc_json_validate(bc_buf_data(&body), body.len, &err) == 0);
-        bc_request_clear(&request);
-        bc_buf_clear(&body);
-    }
+    CLAIM(text != NULL);
+    bc_model_info model = {.name = "m", .base_url = "https://example.test"};
+    CLAIM(bc_request_parse(&request, text, strlen(text), &err) == 0);
+    bc_buf_init(&body, BC_JSON_MAX_BYTES);
+    CLAIM(ADAPTER.render(&model, &request, &body, &err) == 0);
+    CLAIM(bc_json_validate(bc_buf_data(&body), body.len, &err) == 0);
+    bc_request_clear(&request);
+    bc_buf_clear(&body);
     free(text);
     json_decref(reply);
 }

@@ -8,15 +8,15 @@ foreach(name buf error json_scan json_view json_write utf8)
 endforeach()
 set(provider_sources ${base_sources})
 foreach(name anthropic anthropic_block anthropic_request error_map json_out message message_parts
-        openai_chat openai_chat_calls openai_chat_labels openai_chat_request openai_chat_turn
+        openai_chat openai_chat_calls openai_chat_details openai_chat_labels openai_chat_request openai_chat_turn pairing
         provider reply reply_json sse text)
   list(APPEND provider_sources ${core}/provider/${name}.c)
 endforeach()
 
-barchan_fuzz_target(json seeds/json fuzz_json.c ${base_sources})
-barchan_fuzz_target(sse seeds/sse fuzz_sse.c ${provider_sources})
-barchan_fuzz_target(request seeds/request fuzz_request.c ${provider_sources})
-barchan_fuzz_target(anthropic seeds/anthropic fuzz_adapter.c ${adapter_run} ${provider_sources})
-barchan_fuzz_target(openai_chat seeds/openai_chat fuzz_adapter.c ${adapter_run} ${provider_sources})
+barchan_fuzz_target(json json fuzz_json.c ${base_sources})
+barchan_fuzz_target(sse sse fuzz_sse.c ${provider_sources})
+barchan_fuzz_target(request request fuzz_request.c ${provider_sources})
+barchan_fuzz_target(anthropic anthropic fuzz_adapter.c ${adapter_run} ${provider_sources})
+barchan_fuzz_target(openai_chat openai_chat fuzz_adapter.c ${adapter_run} ${provider_sources})
 target_compile_definitions(fuzz_anthropic PRIVATE ADAPTER=bc_provider_anthropic)
 target_compile_definitions(fuzz_openai_chat PRIVATE ADAPTER=bc_provider_openai)

@@ -20,7 +20,7 @@ add_test(NAME integration/provider_fixture_http COMMAND provider_fixtures_http
   ${PROJECT_SOURCE_DIR}/tests/support/byte_server.py)
 set_tests_properties(integration/provider_fixture_http PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
 
-foreach(name provider_http provider_cancel)
+foreach(name http_client provider_http provider_cancel)
   barchan_provider_program(${name} ${name}.c peer.c)
   target_link_libraries(${name} PRIVATE PkgConfig::CHECK)
   target_compile_definitions(${name} PRIVATE
@@ -41,3 +41,17 @@ add_test(NAME integration/provider_tls COMMAND python3
   ${CMAKE_CURRENT_SOURCE_DIR}/test_provider_tls.py $<TARGET_FILE:provider_tls>
   ${PROJECT_SOURCE_DIR}/tests/support)
 set_tests_properties(integration/provider_tls PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
+
+add_test(NAME integration/provider_slow_name COMMAND python3
+  ${CMAKE_CURRENT_SOURCE_DIR}/test_provider_slow_name.py $<TARGET_FILE:provider_cancel>)
+set_tests_properties(integration/provider_slow_name PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
+
+add_test(NAME integration/connect COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/test_connect.py
+  $<TARGET_FILE:barchan_cli> ${PROJECT_SOURCE_DIR}/tests/support/aimock.mjs
+  ${PROJECT_BINARY_DIR}/aimock ${PROJECT_SOURCE_DIR}/tests/data/provider/aimock_prime.json)
+set_tests_properties(integration/connect PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
+  RESOURCE_LOCK aimock)
+set_tests_properties(integration/provider_aimock PROPERTIES RESOURCE_LOCK aimock)
+
+add_test(NAME integration/echo COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/test_echo.py
+  $<TARGET_FILE:barchan_cli> ${PROJECT_SOURCE_DIR}/tests/support/byte_server.py)

@@ -3,6 +3,7 @@
 #include <check.h>
 #include <curl/curl.h>
 #include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -169,6 +170,29 @@ START_TEST(no_descriptor_is_left)
     tear_down();
     set_up();
     ck_assert_int_eq(open_fds(), before);
+}
+END_TEST
+
+START_TEST(connections_are_not_inherited)
+{
+    char url[64], *reply = NULL;
+    int connections = 0;
+    snprintf(url, sizeof url, "http://127.0.0.1:%d/ok", server.port);
+    barchan_model *model = model_at(url);
+    ck_assert_int_eq(barchan_model_complete(model, request, strlen(request), NULL, &reply, NULL),
+                     0);
+    free(reply);
+    for (int fd = 3; fd < 256; fd++) {
+        struct sockaddr_in peer_address;
+        socklen_t len = sizeof peer_address;
+        if (getpeername(fd, (struct sockaddr *)&peer_address, &len) < 0) continue;
+        if (peer_address.sin_family != AF_INET || ntohs(peer_address.sin_port) != server.port)
+            continue;
+        connections++;
+        ck_assert_msg((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "descriptor %d", fd);
+    }
+    ck_assert_int_eq(connections, 1); /* the kept one */
+    barchan_model_destroy(model);
 }
 END_TEST
 
@@ -407,6 +431,7 @@ int main(void)
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, ends_promptly_in_every_state);
     tcase_add_test(tc, no_descriptor_is_left);
+    tcase_add_test(tc, connections_are_not_inherited);
     tcase_add_test(tc, many_at_once);
     tcase_add_test(tc, threads_share_nothing);
     tcase_add_test(tc, unknown_certificates_are_refused);

@@ -140,6 +140,57 @@ START_TEST(deltas_come_in_whole_characters_and_restart)
 }
 END_TEST
 
+START_TEST(a_complete_turn_without_an_end_is_an_answer)
+{
+    static const char *const scenarios[] = {"nodone/silent", "nodone/usage", "nodone/reset"};
+    for (int i = 0; i < 3; i++) {
+        barchan_model *model =
+            model_with(scenarios[i], &(barchan_model_options){.provider = "openai"});
+        int64_t start = bc_clock_ms();
+        json_t *reply = complete(model, stream_request);
+        ck_assert_str_eq(text_of(reply), "Hello");
+        ck_assert_str_eq(bc_json_get_string(reply, "stop_reason", NULL), "end_turn");
+        int64_t counted =
+            bc_json_get_integer(bc_json_get_object(reply, "usage"), "output_tokens", -1);
+        ck_assert_int_eq(counted, i == 1 ? 4 : -1);
+        ck_assert_int_lt(bc_clock_ms() - start, 8000);
+        json_decref(reply);
+        barchan_model_destroy(model);
+    }
+}
+END_TEST
+
+typedef struct nested {
+    barchan_model *model;
+    int calls, rc;
+} nested;
+
+static void on_nested_delta(barchan_delta_kind kind, const char *data, size_t len, void *ud)
+{
+    nested *n = ud;
+    char *reply = NULL;
+    n->calls++;
+    n->rc =
+        barchan_model_complete(n->model, plain_request, strlen(plain_request), NULL, &reply, NULL);
+    free(reply);
+}
+
+START_TEST(waiting_in_a_callback_is_refused)
+{
+    nested n = {.model = model_with("ok", NULL)};
+    barchan_complete_options o = {.struct_size = sizeof o, .on_delta = on_nested_delta, .ud = &n};
+    barchan_error err;
+    char *reply = NULL;
+    ck_assert_int_eq(
+        barchan_model_complete(n.model, stream_request, strlen(stream_request), &o, &reply, &err),
+        0);
+    ck_assert_int_gt(n.calls, 0);
+    ck_assert_int_eq(n.rc, BARCHAN_EBUSY);
+    free(reply);
+    barchan_model_destroy(n.model);
+}
+END_TEST
+
 START_TEST(keys_travel_in_headers_only)
 {
     barchan_model *model = model_with(
@@ -189,6 +240,9 @@ START_TEST(errors_are_typed)
         {"status/502/html", BARCHAN_ESERVER, 502, 1, -1},
         {"status/503/empty", BARCHAN_EOVERLOADED, 503, 1, -1},
         {"status/504/html", BARCHAN_ETIMEDOUT, 504, 1, -1},
+        {"status/529/overloaded/should=false", BARCHAN_EOVERLOADED, 529, 0, -1},
+        {"status/400/empty/should=true", BARCHAN_EREQUEST, 400, 1, -1},
+        {"brokenerror", BARCHAN_EOVERLOADED, 529, 1, -1},
         {"empty/200", BARCHAN_EPROTOCOL, 0, 1, -1},
         {"empty/204", BARCHAN_EPROTOCOL, 0, 1, -1},
         {"errorinstream", BARCHAN_EOVERLOADED, 0, 1, -1},
@@ -380,6 +434,8 @@ int main(void)
     tcase_set_timeout(tc, 60);
     tcase_add_test(tc, answers_plain_and_streaming);
     tcase_add_test(tc, deltas_come_in_whole_characters_and_restart);
+    tcase_add_test(tc, a_complete_turn_without_an_end_is_an_answer);
+    tcase_add_test(tc, waiting_in_a_callback_is_refused);
     tcase_add_test(tc, keys_travel_in_headers_only);
     tcase_add_test(tc, errors_are_typed);
     tcase_add_test(tc, redirects_are_refused_and_the_key_stays);

@@ -26,6 +26,8 @@ class Front(unittest.TestCase):
         self.assertRegex(barchan("--version").stdout, rb"^barchan \d+\.\d+\.\d+\n$")
         helped = barchan("--help")
         self.assertEqual(helped.returncode, 0)
+        self.assertTrue(barchan("exec", "--timeout", "3", "--help").stdout.startswith(b"usage: barchan exec"))
+        self.assertIn(b"at most", barchan("exec", "--timeout", "1000000", "--", "ls").stderr)
         for name in (b"ask", b"exec", b"run", b"tools", b"doctor"):
             self.assertIn(name, helped.stdout)
             self.assertTrue(barchan(name.decode(), "--help").stdout.startswith(b"usage: barchan " + name))
@@ -71,6 +73,12 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.stdout, b"1 x=y\n/tmp\n")
         done = barchan("exec", "--stdin", "--", "tr", "a-z", "A-Z", stdin=b"hello")
         self.assertEqual(done.stdout, b"HELLO")
+        folder = os.open("/tmp", os.O_RDONLY)  # standard input that cannot be read
+        done = subprocess.run([BIN, "exec", "--stdin", "--timeout", "20", "--", "cat"], stdin=folder,
+                              capture_output=True, timeout=10, env=CLEAN)
+        os.close(folder)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"read standard input", done.stderr)
         data = os.urandom(3_000_000)
         self.assertEqual(barchan("exec", "--stdin", "--", "cat", stdin=data).stdout, data)
 

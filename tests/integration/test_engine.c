@@ -31,6 +31,7 @@ static void open_engine(barchan_library library, size_t limit)
                                       .script_dirs = dirs,
                                       .library = library,
                                       .memory_limit_bytes = limit,
+                                      .slice_limit_ms = 20000, /* sanitizers are slow */
                                       .on_print = on_print,
                                       .on_event = on_event};
     ck_assert_msg(barchan_engine_create(&engine, rt, &options, &err) == 0, "%s", err.message);
@@ -196,6 +197,8 @@ END_TEST
 
 START_TEST(a_tool_that_runs_away_is_an_error_result)
 {
+    barchan_engine_destroy(engine);
+    ck_assert_int_eq(barchan_engine_create(&engine, rt, NULL, &err), 0);
     load("local b = require 'barchan' local tools = b.toolset { { name = 'spin', description = '', "
          "run"
          " = function() while true do end end } } return { f = function() local m = "
@@ -438,6 +441,99 @@ START_TEST(bad_tools_are_refused_with_the_reason)
 }
 END_TEST
 
+/* ---- what a safe script must not reach ---- */
+
+START_TEST(safe_scripts_get_no_keys_files_or_commands)
+{
+    setenv("OPENAI_API_KEY", "sk-very-secret-key", 1);
+    load("local b = require 'barchan' local out = {}\n"
+         "local function find(t, seen) for k, v in pairs(t) do if type(v) == 'string' and v:find "
+         "'sk%-very'"
+         " then out[#out + 1] = tostring(k) end if type(v) == 'table' and not seen[v] then seen[v] "
+         "= true"
+         " find(v, seen) end end end\n"
+         "return { f = function()\n"
+         "  if pcall(require, 'barchan.cli.ask') then out[#out + 1] = 'commands' end\n"
+         "  local m = require 'barchan.model' local old = m.create\n"
+         "  find(m, {}) find(b, {})\n"
+         "  if pcall(b.sandbox, { template = '/' }) then out[#out + 1] = 'template' end\n"
+         "  if pcall(b.model, { replay = '/etc/passwd' }) then out[#out + 1] = 'replay' end\n"
+         "  if pcall(b.toolset, { dir = '/etc' }) then out[#out + 1] = 'dir' end\n"
+         "  return table.concat(out, ' ') end }");
+    expect("f", NULL, "\"\"");
+    unsetenv("OPENAI_API_KEY");
+}
+END_TEST
+
+START_TEST(the_runtime_may_be_destroyed_first)
+{
+    struct outcome outcome = {0};
+    barchan_runtime *own;
+    barchan_engine *left;
+    ck_assert_int_eq(barchan_runtime_create(&own, NULL, &err), 0);
+    ck_assert_int_eq(barchan_engine_create(&left, own, NULL, &err), 0);
+    const char text[] = "local b = require 'barchan' return { nap = function() b.sleep(60) end }";
+    ck_assert_int_eq(barchan_engine_load_string(left, "=s", text, strlen(text), &err), 0);
+    ck_assert_int_eq(barchan_engine_start(left, "nap", NULL, NULL, on_done, &outcome, &err), 0);
+    barchan_runtime_pump(own, 0, &err);
+    barchan_runtime_destroy(own);
+    ck_assert_int_eq(outcome.called, 1);
+    ck_assert_int_eq(outcome.code, BARCHAN_ECANCELLED);
+    ck_assert_int_eq(barchan_engine_call(left, "nap", NULL, NULL, NULL, &err), BARCHAN_ECLOSED);
+    barchan_engine_destroy(left);
+}
+END_TEST
+
+static struct outcome second;
+
+static void start_second(const char *text, size_t len, void *ud)
+{
+    (void)text, (void)len, (void)ud;
+    ck_assert_int_eq(barchan_engine_start(engine, "second", NULL, NULL, on_done, &second, &err), 0);
+}
+
+START_TEST(a_call_that_a_callback_starts_is_a_call_of_its_own)
+{
+    barchan_engine_destroy(engine);
+    barchan_engine_options options = {.struct_size = sizeof options, .on_print = start_second};
+    ck_assert_int_eq(barchan_engine_create(&engine, rt, &options, &err), 0);
+    load("local b = require 'barchan' return { first = function() print 'x' end, second = "
+         "function() "
+         "b.sleep(0.05) return 'lived' end }");
+    barchan_free(call("first", NULL));
+    while (!second.called)
+        barchan_runtime_pump(rt, 1000, &err);
+    ck_assert_str_eq(second.result, "\"lived\"");
+}
+END_TEST
+
+START_TEST(a_run_that_is_destroyed_still_tells_its_end)
+{
+    struct outcome outcome = {0};
+    events[0] = '\0';
+    load("local b = require 'barchan' local model = setmetatable({}, { __index = { complete = "
+         "function() "
+         "b.sleep(60) end } }) return { f = function() return b.agent({ model = model }):run 'q' "
+         "end }");
+    ck_assert_int_eq(barchan_engine_start(engine, "f", NULL, NULL, on_done, &outcome, &err), 0);
+    for (int i = 0; i < 5; i++)
+        barchan_runtime_pump(rt, 0, &err);
+    ck_assert_ptr_nonnull(strstr(events, "turn_started"));
+    barchan_engine_destroy(engine);
+    ck_assert_ptr_nonnull(strstr(events, "run_finished"));
+    open_engine(BARCHAN_LIBRARY_SAFE, 0);
+}
+END_TEST
+
+START_TEST(tools_that_are_added_later_are_seen)
+{
+    load("local b = require 'barchan' return { n = function() return #b.host.tools end }");
+    expect("n", NULL, "0");
+    add("late", answer_never, NULL);
+    expect("n", NULL, "1");
+}
+END_TEST
+
 START_TEST(many_engines_come_and_go)
 {
     for (int i = 0; i < 200; i++) {
@@ -492,6 +588,11 @@ int main(void)
     tcase_add_test(tc, destroy_ends_calls_and_runs_what_is_to_be_closed);
     tcase_add_test(tc, host_tools_answer_at_once_or_later_from_a_thread);
     tcase_add_test(tc, bad_tools_are_refused_with_the_reason);
+    tcase_add_test(tc, safe_scripts_get_no_keys_files_or_commands);
+    tcase_add_test(tc, the_runtime_may_be_destroyed_first);
+    tcase_add_test(tc, a_call_that_a_callback_starts_is_a_call_of_its_own);
+    tcase_add_test(tc, a_run_that_is_destroyed_still_tells_its_end);
+    tcase_add_test(tc, tools_that_are_added_later_are_seen);
     tcase_add_test(tc, many_engines_come_and_go);
     tcase_add_test(tc, a_blocking_call_inside_a_callback_is_busy);
     suite_add_tcase(suite, tc);

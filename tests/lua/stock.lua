@@ -53,6 +53,24 @@ function T:test_coroutines_of_the_scripts_own()
   lu.assertEquals(out, "three\n")
 end
 
+function T:test_coroutines_of_the_stock_library_in_tasks_are_refused()
+  local ok, err = barchan.spawn(function()
+    return select(2, coroutine.resume(coroutine.create(function() barchan.sleep(0.01) end)))
+  end):wait()
+  lu.assertTrue(ok)
+  lu.assertStrContains(err, "use barchan.coroutine")
+end
+
+function T:test_a_task_resumed_behind_the_schedulers_back()
+  local thread
+  local t = barchan.spawn(function() thread = coroutine.running() barchan.sleep(0.01) end)
+  barchan.spawn(function() end):wait()
+  local ok, err = coroutine.resume(thread)
+  lu.assertFalse(ok)
+  lu.assertStrContains(err, "something else than its task")
+  lu.assertFalse((t:wait()))
+end
+
 function T:test_the_agent()
   local here = arg[0]:match "^(.*)/" or "."
   local sbx <close> = assert(barchan.sandbox())

@@ -124,6 +124,14 @@ function T:test_cancelling_ends_with_a_result_and_paired_messages()
   lu.assertEquals(result.stop_reason, "cancelled")
   lu.assertEquals(result.error.code, "cancelled")
   lu.assertEquals(events[#events], "run_finished")
+  lu.assertEquals(roles(result.messages), "user assistant tool:a tool:b")
+  lu.assertStrContains(result.messages[3].content, "cancelled")
+  local calls, results = 0, 0
+  for _, kind in ipairs(events) do
+    calls = calls + (kind == "tool_call" and 1 or 0)
+    results = results + (kind == "tool_result" and 1 or 0)
+  end
+  lu.assertEquals({ calls, results }, { 2, 2 })
 end
 
 function T:test_a_run_that_takes_too_long_stops()
@@ -132,6 +140,7 @@ function T:test_a_run_that_takes_too_long_stops()
   local result = agent(replaying(reply { tool_calls = { call("a", "echo") } }), { tools = tools, max_seconds = 0.1 }):run "q"
   lu.assertEquals(result.stop_reason, "budget")
   lu.assertTrue(barchan.now() - start < 30)
+  lu.assertEquals(roles(result.messages), "user assistant tool:a")
 end
 
 function T:test_output_tokens_are_a_budget()
@@ -161,6 +170,47 @@ function T:test_policies_deny_rewrite_and_stop()
   lu.assertEquals(result.stop_reason, "denied")
   lu.assertErrorMsgContains("did you mean 'before_call'", barchan.agent,
     { model = {}, policy = { befor_call = print } })
+end
+
+function T:test_what_is_done_when_a_run_is_cancelled_is_kept()
+  local tools = barchan.toolset { echo_tool(function(args) barchan.sleep(args.s) return "done" end) }
+  local result
+  local t = barchan.spawn(function()
+    result = agent(replaying(reply {
+      tool_calls = { call("a", "echo", { s = 60 }), call("b", "echo", { s = 0 }) },
+    }), { tools = tools }):run "q"
+  end)
+  barchan.sleep(0.1)
+  t:cancel()
+  t:wait()
+  lu.assertStrContains(result.messages[3].content, "cancelled")
+  lu.assertEquals(result.messages[4].content, "done")
+end
+
+function T:test_a_listener_that_fails_in_the_midst_leaves_the_messages_paired()
+  local result = agent(replaying(reply { tool_calls = { call("a", "echo") } }), {
+    on_event = function(event) if event.type == "model_reply" then error "listener" end end,
+  }):run "q"
+  lu.assertEquals({ result.stop_reason, roles(result.messages) }, { "error", "user assistant tool:a" })
+end
+
+function T:test_calls_of_a_paused_turn_are_answered()
+  local result = agent(replaying(
+    reply { tool_calls = { call("a", "echo", { v = 1 }) }, stop_reason = "pause_turn" }, reply { text = "end" }
+  )):run "q"
+  lu.assertEquals(roles(result.messages), "user assistant tool:a assistant")
+end
+
+function T:test_a_rewrite_leaves_the_conversation_as_it_was()
+  local seen
+  local result = agent(replaying(reply { tool_calls = { call("a", "echo", { v = "said" }) } }, reply { text = "end" }), {
+    policy = { before_call = function() return { action = "rewrite", arguments = { v = "changed" } } end,
+      after_call = function() error "after" end },
+    on_event = function(event) if event.type == "tool_call" then seen = event.arguments.v end end,
+  }):run "q"
+  lu.assertEquals({ seen, result.messages[3].content }, { "changed", "echo changed" })
+  lu.assertEquals(result.messages[2].tool_calls[1].arguments.v, "said")
+  lu.assertEquals(result.stop_reason, "end_turn")
 end
 
 function T:test_a_failing_listener_does_not_lose_the_result()

@@ -53,7 +53,7 @@ end
 function T:test_what_is_not_json_is_refused_with_the_place()
   local bad = {
     "", " ", "{", "[1,]", "{\"a\":1,}", "{a:1}", "01", "1.", ".5", "+1", "NaN", "tru", "1 2", "[1}", "\"\n\"",
-    "\"\\x\"", "\"\\u12\"", "{\"a\" 1}", "'a'", "[1 2]", "\"", "{\"a\":}", "-", "1e", "[",
+    "\"\\x\"", "\"\\u12\"", "{\"a\" 1}", "'a'", "[1 2]", "\"", "{\"a\":}", "-", "1e", "[", "1e\0005",
   }
   for _, text in ipairs(bad) do
     local value, problem = json.decode(text)
@@ -74,6 +74,9 @@ end
 function T:test_what_json_cannot_say_names_its_place()
   lu.assertErrorMsgContains("a function as JSON at .tools[2].run", json.encode,
     { tools = { {}, { run = print } } })
+  lu.assertErrorMsgContains("NaN as JSON at .a.b", json.encode, { a = { b = 0 / 0 } })
+  local _, message = pcall(json.encode, { [true] = 1 })
+  lu.assertStrMatches(message, ".*as JSON")
   lu.assertErrorMsgContains("NaN", json.encode, 0 / 0)
   lu.assertErrorMsgContains("infinity", json.encode, { 1 / 0 })
   lu.assertErrorMsgContains("both items and named fields", json.encode, { 1, a = 2 })

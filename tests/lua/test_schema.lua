@@ -70,6 +70,34 @@ function T:test_endless_references_end()
   lu.assertStrContains(problems("1", loop), "nests too deep")
 end
 
+function T:test_branches_of_branches_end()
+  local node = { type = "object", properties = {} }
+  local rule = { ["$defs"] = { n = node }, ["$ref"] = "#/$defs/n" }
+  node.anyOf = {
+    { properties = { c = { ["$ref"] = "#/$defs/n" } } }, { properties = { c = { ["$ref"] = "#/$defs/n" } } },
+  }
+  local value = ('{"c":'):rep(40) .. "1" .. ("}"):rep(40)
+  lu.assertStrContains(problems(value, rule), "too complex")
+end
+
+function T:test_schemas_are_checked_when_a_tool_is_defined()
+  local null = json.null
+  for _, bad in ipairs {
+    { properties = null }, { properties = { a = 7 } }, { required = null }, { required = { 1 } },
+    { properties = { a = { properties = null } } }, { properties = { a = { minimum = "5" } } },
+    { properties = { a = { anyOf = {} } } }, { properties = { a = { enum = 3 } } },
+    { properties = { a = { type = { {} } } } }, { additionalProperties = 3 },
+  } do
+    bad.type = "object"
+    local ok, problem = schema.is_parameters(bad)
+    lu.assertFalse(ok, json.encode(bad))
+    lu.assertStrContains(problem, "schema")
+  end
+  lu.assertTrue((schema.is_parameters {
+    type = "object", properties = { a = true, b = { type = { "string", "null" }, exclusiveMinimum = true } },
+  }))
+end
+
 function T:test_the_number_of_problems_is_bounded()
   local rule = { type = "array", items = { type = "string" } }
   local text = problems("[" .. ("1,"):rep(999) .. "1]", rule)

@@ -138,6 +138,60 @@ function T:test_a_task_cannot_wait_for_itself()
   lu.assertStrContains(err, "itself")
 end
 
+function T:test_a_wait_belongs_to_its_task()
+  local co = coroutine.create(function() barchan.sleep(0.05) return "done" end)
+  local owner = barchan.spawn(function() return coroutine.resume(co) end)
+  barchan.sleep(0.01)
+  lu.assertErrorMsgContains("only its task can", coroutine.resume, co)
+  lu.assertErrorMsgContains("cancel its task", coroutine.close, co)
+  local thief = barchan.spawn(function() return coroutine.resume(co) end)
+  lu.assertFalse((thief:wait()))
+  lu.assertEquals({ owner:wait() }, { true, true, "done" })
+  local thread
+  local t = barchan.spawn(function() thread = coroutine.running() barchan.sleep(0.02) return "mine" end)
+  barchan.sleep(0.005)
+  lu.assertErrorMsgContains("only its task can", coroutine.resume, thread)
+  lu.assertErrorMsgContains("cancel its task", coroutine.close, thread)
+  lu.assertEquals({ t:wait() }, { true, "mine" })
+end
+
+function T:test_a_task_that_ends_amid_a_wait_of_a_coroutine_leaves_nothing()
+  for _ = 1, 50 do
+    local co = coroutine.create(function() barchan.sleep(0.01) end)
+    local t = barchan.spawn(function() coroutine.resume(co) end)
+    barchan.sleep(0.001)
+    t:cancel()
+    t:wait()
+    co, t = nil, nil
+    collectgarbage()
+  end
+  barchan.sleep(0.02)
+end
+
+function T:test_the_metatables_of_c_are_locked()
+  local json = barchan.json
+  local t = barchan.spawn(function() end)
+  local _, err = barchan.model {}
+  for _, value in ipairs { t, json.array(), json.decode "[]", err } do
+    lu.assertEquals(getmetatable(value), "locked")
+  end
+end
+
+function T:test_finalizers_cannot_upset_an_encoding()
+  local json = barchan.json
+  for _ = 1, 200 do
+    local target = {}
+    for i = 1, 30 do target["k" .. i] = i end
+    setmetatable({}, { __gc = function() for i = 31, 200 do target["k" .. i] = i end end })
+    pcall(json.encode, target)
+  end
+end
+
+function T:test_results_with_holes()
+  local outcomes = barchan.gather { function() return nil, 3, nil, nil end }
+  lu.assertEquals(outcomes[1], { nil, 3, nil, nil, n = 4, ok = true, value = nil })
+end
+
 function T:test_many_tasks()
   local count, fns = 0, {}
   for i = 1, 2000 do fns[i] = function() barchan.sleep(0.001) count = count + 1 end end

@@ -189,6 +189,42 @@ def s_neverclose(c, r, rest):
     c.wait_gone()
 
 
+def s_nodone(c, r, rest):
+    """Chat: a reason to stop, the counts a little later, no end marker, no close."""
+    def chunk(data):
+        c.chunk(b"data: " + json.dumps(data).encode() + b"\n\n")
+    c.head()
+    chunk({"id": "c", "choices": [{"index": 0, "delta": {"content": "Hello"}}]})
+    chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+    if rest[0] == "usage":
+        time.sleep(1.5)
+        chunk({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})
+        return c.chunk(b"data: [DONE]\n\n") or c.wait_gone()
+    if rest[0] == "reset":
+        c.sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+        time.sleep(0.1)
+        raise Gone()
+    c.wait_gone()
+
+
+# An assistant turn that only survives as bytes: numbers, escapes, a lone surrogate, unknown members.
+TRICKY = (b'[{"type":"thinking","thinking":"","signature":"s\\/=="},'
+          b'{"type": "text","text":"a\\u00e9\\ud83d \\u20ac"},'
+          b'{"type":"tool_use","id":"toolu_1","name":"probe","input":{"z":1e2,"f":1.0,"big":18446744073709551616,'
+          b'"int":9007199254740993,"small":0.1,"neg":-0.0,"empty":[],"none":{},"null":null,"s":"\\ud83d\\u0000",'
+          b'"":[[1,2.50]]},"caller":{"x":0.10}}]')
+
+
+def s_tricky(c, r, rest):
+    """A turn with a call; once it was answered, whether the turn came back byte for byte."""
+    if "tool_result" in r["body"]:
+        same = TRICKY.decode() in r["body"]
+        text = "verbatim" if same else "changed: " + r["body"]
+        c.answer(dict(MESSAGE, content=[{"type": "text", "text": text}]))
+    else:
+        c.answer(b'{"id":"m","model":"m","content":' + TRICKY + b',"stop_reason":"tool_use","usage":{}}')
+
+
 def s_redirect(c, r, rest):
     code = rest[0]
     where = {"same": "/_stolen", "host": "http://127.0.0.2:%d/_stolen" % port,
@@ -274,9 +310,17 @@ def s_status(c, r, rest):
     body = bodies[rest[1]]
     kind = "text/html" if rest[1] == "html" else "application/json"
     extra = ["request-id: req_head"]
+    if len(rest) > 2 and rest[2].startswith("should="):
+        extra.append("x-should-retry: " + rest[2][7:])
     if len(rest) > 2 and rest[2].startswith("retry="):
         extra.append("retry-after: " + rest[2][6:].replace("_", " "))
     c.answer(body, status=rest[0] + " Error", kind=kind, extra=extra)
+
+
+def s_brokenerror(c, r, rest):
+    """An error whose words never come whole."""
+    c.send(b"HTTP/1.1 529 Overloaded\r\ncontent-length: 100\r\n\r\n{\"error\": {")
+    raise Gone()
 
 
 def s_html(c, r, rest):

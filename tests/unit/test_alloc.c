@@ -132,6 +132,15 @@ static int anthropic_body(barchan_error *err)
         err);
 }
 
+static int anthropic_refusal(barchan_error *err)
+{
+    return read_with(
+        &bc_provider_anthropic, 0,
+        "{\"content\":[{\"type\":\"text\",\"text\":\"x\"}],\"stop_reason\":\"refusal\","
+        "\"stop_details\":{\"explanation\":\"no\"}}",
+        err);
+}
+
 static int chat_body(barchan_error *err)
 {
     return read_with(
@@ -194,6 +203,7 @@ START_TEST(reading)
     torture(anthropic_stream);
     torture(chat_stream);
     torture(anthropic_body);
+    torture(anthropic_refusal);
     torture(chat_body);
 }
 END_TEST

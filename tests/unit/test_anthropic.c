@@ -249,7 +249,7 @@ START_TEST(a_stream_becomes_a_turn)
         r,
         "[{\"type\":\"thinking\",\"thinking\":\"hm\\u00e9\",\"signature\":\"s+/=\"},"
         "{\"type\":\"text\",\"text\":\"a\\ud83d\\ude00\",\"citations\":[{\"n\":1.50},{\"n\":2}]},"
-        "{\"type\":\"redacted_thinking\",\"data\":\"x\"},"
+        "{\"type\":\"redacted_thinking\",\"data\":\"x\" },"
         "{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{\"x\": "
         "1.0},\"caller\":{\"a\":0.10}}]");
     json_decref(r);
@@ -268,9 +268,9 @@ START_TEST(inputs_of_every_kind)
                     2, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"x\\\":\"}") STOP(2)
                     BLOCK(3, "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}")
                         STOP(3) BLOCK(4, "{\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":"
-                                         "\"web\",\"input\":{}}") DELTA(
-                            4, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"q\\\":1}\"}")
-                            STOP(4) END("tool_use"));
+                                         "\"web\",\"input\":{}}")
+                            DELTA(4, "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"q\\\":"
+                                     "1}\"}") STOP(4) END("tool_use"));
     const json_t *calls = bc_json_get_array(r, "tool_calls"),
                  *bad = bc_json_get_array(r, "invalid_tool_calls");
     ck_assert_uint_eq(json_array_size(calls), 3);
@@ -339,7 +339,7 @@ END_TEST
 
 START_TEST(what_cannot_go_back_is_left_out)
 {
-    json_t *r = reply_of(1, START BLOCK(0, "{\"type\":\"text\",\"text\":\"\"}") STOP(0)
+    json_t *r = reply_of(1, START BLOCK(0, "{\"type\":\"text\",\"text\":\"\\n \"}") STOP(0)
                                 BLOCK(1, "{\"type\":\"text\",\"text\":\"y\"}") STOP(1)
                                     BLOCK(2, "{\"type\":\"thinking\",\"thinking\":\"cut\"}")
                                         END("max_tokens"));
@@ -349,6 +349,26 @@ START_TEST(what_cannot_go_back_is_left_out)
                         DELTA(0, "{\"type\":\"signature_delta\",\"signature\":\"z\"}") STOP(0)
                             END("end_turn"));
     turn_is(r, "[{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"z\"}]");
+    json_decref(r);
+}
+END_TEST
+
+START_TEST(whole_blocks_are_copied)
+{
+#define WHOLE                                                                   \
+    "{\"type\": \"text\" , "                                                    \
+    "\"text\":\"\\u00e9\"},{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\"," \
+    "\"input\": {\"x\": 1.0},\"new\":[ ]},{\"type\":\"unknown\",\"n\":0.10}"
+    json_t *r = reply_of(0, "{\"content\":[" WHOLE "],\"stop_reason\":\"tool_use\"}");
+    turn_is(r, "[" WHOLE "]");
+    json_decref(r);
+    /* But for an input that is no object, and an id that is there twice. */
+    r = reply_of(0, "{\"content\":[{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":\"{"
+                    "\\\"x\\\":1}\"},"
+                    "{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"f\",\"input\":null}],\"stop_"
+                    "reason\":\"tool_use\"}");
+    turn_is(r, "[{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{\"x\":1}},"
+               "{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"f\",\"input\":{}}]");
     json_decref(r);
 }
 END_TEST
@@ -416,4 +436,4 @@ END_TEST
 
 UNIT_MAIN("anthropic", requests, conversations, keys_and_addresses, a_stream_becomes_a_turn,
           inputs_of_every_kind, stop_reasons, what_cannot_go_back_is_left_out,
-          a_second_start_voids_the_first, failures)
+          whole_blocks_are_copied, a_second_start_voids_the_first, failures)

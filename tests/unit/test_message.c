@@ -106,6 +106,11 @@ START_TEST(settings)
         "{\"messages\":[" USER "],\"max_tokens\":-1}",
         "{\"messages\":[" USER "],\"tool_choice\":\"always\"}",
         "{\"messages\":[" USER "],\"stop\":\"x\"}",
+        "{\"messages\":[" USER "],\"temperature\":\"hot\"}",
+        "{\"messages\":[" USER "],\"stream\":1}",
+        "{\"messages\":[" USER "],\"extra\":[]}",
+        "{\"messages\":[" USER "],\"parallel_tool_calls\":\"no\"}",
+        "{\"messages\":[" USER "],\"max_tokens\":\"5\"}",
         "{\"messages\":[" USER "],\"stop\":[1]}",
         "{\"messages\":[" USER "],\"tools\":{}}",
         "{\"messages\":[" USER "],\"tools\":[{\"name\":\"\"}]}",
@@ -311,6 +316,14 @@ START_TEST(ids_are_made_and_unique)
         if (i > 0) ck_assert_uint_eq(r.calls[i].id.len, 9);
         ck_assert_int_eq(r.calls[i].made_id, i > 0);
     }
+    bc_reply nul;
+    bc_reply_init(&nul, NULL, NULL);
+    bc_call *with_nul = bc_reply_add_call(&nul, NULL);
+    bc_buf_append(&with_nul->id, "a\0b", 3);
+    bc_buf_append_string(&with_nul->name, "f");
+    ck_assert_int_eq(bc_reply_finish(&nul, NULL), 0);
+    ck_assert_uint_eq(strlen(bc_buf_data(&nul.calls[0].id)), 9);
+    bc_reply_clear(&nul);
     while (r.call_count < BC_MODEL_MAX_TOOL_CALLS)
         ck_assert_ptr_nonnull(bc_reply_add_call(&r, &err));
     ck_assert_ptr_null(bc_reply_add_call(&r, &err));

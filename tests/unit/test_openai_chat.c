@@ -343,6 +343,38 @@ START_TEST(turns_go_back)
 }
 END_TEST
 
+START_TEST(reasoning_details_are_joined)
+{
+    static const char stream[] = CHUNK("{\"reasoning_details\":[{\"type\":\"reasoning.text\","
+                                       "\"text\":\"a\\u00e9\",\"index\":0,\"format\":\"f\"}]}")
+        CHUNK("{\"reasoning_details\":[{\"type\":\"reasoning.text\",\"text\":\"b\",\"index\":0}]}")
+            CHUNK("{\"reasoning_details\":[{\"type\":\"reasoning.text\",\"signature\":\"s\","
+                  "\"index\":0}]}") CHUNK("{\"reasoning_details\":[{\"type\":\"reasoning.text\","
+                                          "\"text\":\"c\",\"index\":1,\"signature\":null},"
+                                          "{\"type\":\"reasoning.encrypted\",\"data\":\"d\"},{"
+                                          "\"type\":\"reasoning.encrypted\",\"data\":\"e\"}]}")
+                CALLS(
+                    "{\"index\":0,\"id\":\"a\",\"function\":{\"name\":\"f\",\"arguments\":\"{}\"}}")
+                    END("\"tool_calls\"");
+    ck_assert_ptr_nonnull(
+        strstr(turn_of(1, stream),
+               "\"reasoning_details\":[{\"type\":\"reasoning.text\",\"text\":\"a\\u00e9b\","
+               "\"index\":0,\"format\":\"f\",\"signature\":\"s\"},"
+               "{\"type\":\"reasoning.text\",\"text\":\"c\",\"index\":1,\"signature\":null},"
+               "{\"type\":\"reasoning.encrypted\",\"data\":\"d\"},{\"type\":\"reasoning."
+               "encrypted\",\"data\":\"e\"}]"));
+    /* A whole answer's elements stay apart. */
+    ck_assert_ptr_nonnull(
+        strstr(turn_of(0, "{\"choices\":[{\"message\":{\"reasoning_details\":[{\"type\":"
+                          "\"reasoning.text\",\"text\":\"a\"},"
+                          "{\"type\":\"reasoning.text\",\"text\":\"b\"}],\"tool_calls\":[{\"id\":"
+                          "\"a\",\"function\":{\"name\":\"f\"}}]},"
+                          "\"finish_reason\":\"tool_calls\"}]}"),
+               "[{\"type\":\"reasoning.text\",\"text\":\"a\"},{\"type\":\"reasoning.text\","
+               "\"text\":\"b\"}]"));
+}
+END_TEST
+
 START_TEST(text_and_reasoning)
 {
     /* Q19: by every name, never in the answer. */
@@ -553,4 +585,5 @@ START_TEST(too_much_is_refused)
 END_TEST
 
 UNIT_MAIN("openai_chat", requests, conversations, addresses, calls_in_pieces, turns_go_back,
-          text_and_reasoning, stop_reasons, ends_of_streams, usage, failures, too_much_is_refused)
+          reasoning_details_are_joined, text_and_reasoning, stop_reasons, ends_of_streams, usage,
+          failures, too_much_is_refused)

@@ -168,6 +168,12 @@ START_TEST(the_descriptor_wakes_for_work_added_between_pumps)
 }
 END_TEST
 
+static void *post_once(void *ud)
+{
+    barchan_runtime_post(rt, post_count, ud, NULL);
+    return NULL;
+}
+
 #define POSTERS 4
 #define POSTS 500
 
@@ -190,6 +196,47 @@ START_TEST(posts_from_threads_all_run_here)
     for (int i = 0; i < POSTERS; i++)
         pthread_join(threads[i], NULL);
     ck_assert_int_eq(count, POSTERS * POSTS);
+}
+END_TEST
+
+START_TEST(posts_wake_a_host_that_watches_the_descriptor)
+{
+    int count = 0;
+    ck_assert_int_eq(barchan_runtime_post(rt, post_count, &count, &err), 0);
+    int fd = barchan_runtime_fd(rt, &err); /* asked for after the post */
+    ck_assert_int_eq(readable(fd, 1000), 1);
+    barchan_runtime_pump(rt, 0, &err);
+    ck_assert_int_eq(count, 1);
+    for (int i = 0; i < 200;
+         i++) { /* the wake-up may be read by a pump that has passed the posts */
+        pthread_t thread;
+        int before = count;
+        pthread_create(&thread, NULL, post_once, &count);
+        while (count == before) {
+            ck_assert_int_eq(readable(fd, 2000), 1);
+            barchan_runtime_pump(rt, 0, &err);
+        }
+        pthread_join(thread, NULL);
+    }
+}
+END_TEST
+
+static void post_from_callback(void *ud)
+{
+    ck_assert_int_eq(barchan_runtime_post(rt, post_count, ud, &err), 0);
+}
+
+START_TEST(a_post_made_in_a_callback_wakes_it_too)
+{
+    int count = 0, fd = barchan_runtime_fd(rt, &err);
+    bc_timer *timer;
+    ck_assert_int_eq(bc_timer_open(&timer, rt, post_from_callback, &count, &err), 0);
+    bc_timer_set(timer, 5);
+    while (count == 0) {
+        ck_assert_int_eq(readable(fd, 2000), 1);
+        barchan_runtime_pump(rt, 0, &err);
+    }
+    bc_timer_close(timer);
 }
 END_TEST
 
@@ -305,6 +352,20 @@ START_TEST(threads_have_runtimes_of_their_own)
 }
 END_TEST
 
+START_TEST(destroy_ends_with_what_was_left_open)
+{
+    barchan_runtime *other;
+    bc_timer *timer;
+    ck_assert_int_eq(barchan_runtime_create(&other, NULL, &err), 0);
+    ck_assert_int_eq(bc_timer_open(&timer, other, count_up, NULL, &err), 0);
+    bc_timer_set(timer, 60000);
+    int64_t start = bc_clock_ms();
+    barchan_runtime_destroy(other);
+    ck_assert_int_lt(bc_clock_ms() - start, 5000);
+    free(timer); /* its owner's, not the loop's */
+}
+END_TEST
+
 START_TEST(bad_arguments_are_errors)
 {
     ck_assert_int_eq(barchan_runtime_pump(NULL, 0, &err), BARCHAN_EINVAL);
@@ -328,11 +389,14 @@ int main(void)
     tcase_add_test(tc, waiting_inside_a_callback_is_busy);
     tcase_add_test(tc, the_descriptor_wakes_for_work_added_between_pumps);
     tcase_add_test(tc, posts_from_threads_all_run_here);
+    tcase_add_test(tc, posts_wake_a_host_that_watches_the_descriptor);
+    tcase_add_test(tc, a_post_made_in_a_callback_wakes_it_too);
     tcase_add_test(tc, a_post_that_is_queued_at_destroy_still_runs);
     tcase_add_test(tc, a_token_wakes_every_watch_once_also_from_a_signal);
     tcase_add_test(tc, a_forked_child_is_refused);
     tcase_add_test(tc, deferred_calls_do_not_starve_the_loop);
     tcase_add_test(tc, threads_have_runtimes_of_their_own);
+    tcase_add_test(tc, destroy_ends_with_what_was_left_open);
     tcase_add_test(tc, bad_arguments_are_errors);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

@@ -51,7 +51,8 @@ function args.parse(words, flags, stop_early)
     else
       local name, inline = word:match("^%-%-([%w-]+)=(.*)$")
       name = name or word:match("^%-%-([%w-]+)$") or (word == "-h" and "help")
-      local rule = name and (flags[name] or name == "help" and { type = "flag" })
+      local rule = name and flags[name]
+      if name == "help" then error({ help = true }, 0) end
       if not rule then fail("%s", options.unknown("option", word:match("^[^=]*"), flag_names(flags))) end
       local value
       if rule.type == "flag" then

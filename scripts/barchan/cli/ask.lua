@@ -76,8 +76,7 @@ local function model_options(given)
     provider = provider,
     name = name,
     base_url = base_url,
-    -- The person at the command line chose the address: the key goes there.
-    api_key = base_url and model.key(provider) or nil,
+    use_key = base_url and true or nil, -- the person at the command line chose the address
   }
 end
 

@@ -23,11 +23,10 @@ local function other_rows(rows)
     rows[#rows + 1] = { name = library.name, state = "info", detail = library.version }
   end
   for _, name in ipairs(key_variables) do
-    local value = core.util.getenv(name)
     rows[#rows + 1] = {
       name = name,
       state = "info",
-      detail = value and value ~= "" and "set" or "not set: only recorded turns can be replayed",
+      detail = core.util.has_key(name) and "set" or "not set: only recorded turns can be replayed",
     }
   end
   for _, name in ipairs(url_variables) do

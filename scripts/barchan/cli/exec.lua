@@ -24,6 +24,8 @@ exit code: the command's own; 124 timeout; 125 Barchan failed; 126 not executabl
 ]],
 }
 
+local ENOENT = 2
+local MAX_SECONDS = 7 * 24 * 3600 -- the longest lease
 local EXIT_TIMEOUT, EXIT_FAILED, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND = 124, 125, 126, 127
 
 local flags = {
@@ -50,7 +52,7 @@ local function exit_code(result)
   if result.reason == "signaled" then return 128 + result.signal end
   if result.reason == "timeout" then return EXIT_TIMEOUT end
   if result.reason == "spawn_failed" then
-    local not_found = result.spawn_error == "No such file or directory" and not result.spawn_cwd
+    local not_found = result.spawn_errno == ENOENT and not result.spawn_cwd
     return not_found and EXIT_NOT_FOUND or EXIT_NOT_EXECUTABLE
   end
   return EXIT_FAILED
@@ -72,7 +74,7 @@ end
 local function pump_input(stream)
   while true do
     local chunk, err = core.host.read_stdin()
-    if err then error(err, 0) end
+    if err then io.stderr:write("barchan: ", tool.message(err), "\n") end
     if not chunk then break end
     if not stream:write(chunk) then return end
   end
@@ -88,7 +90,8 @@ function command.main(words)
   local given, argv = args.parse(words, flags, true)
   if #argv == 0 then args.fail("a command is missing") end
   local timeout = given.timeout or 60
-  local sbx, err = sandbox.create { template = given.template, lease = timeout + 60 }
+  if timeout > MAX_SECONDS then args.fail("--timeout is at most %d", MAX_SECONDS) end
+  local sbx, err = sandbox.create { template = given.template, lease = math.min(timeout + 60, MAX_SECONDS) }
   if not sbx then
     io.stderr:write("barchan: ", tool.message(err), "\n")
     return EXIT_FAILED

@@ -2,7 +2,6 @@
 -- `main(words)`, which returns the exit code.
 local _, core = ...
 
-local args = require "barchan.cli.args"
 local options = require "barchan.options"
 local tool = require "barchan.tool"
 
@@ -36,23 +35,14 @@ local function is_command(name)
   return false
 end
 
-local function wants_help(words)
-  for _, word in ipairs(words) do
-    if word == "--" then return false end
-    if word == "--help" or word == "-h" then return true end
-    if word:sub(1, 1) ~= "-" then return false end
-  end
-  return false
-end
-
 local function run_command(name, words)
   local command = load_command(name)
-  if wants_help(words) then
+  local ok, code = pcall(command.main, words)
+  if ok then return code end
+  if type(code) == "table" and code.help then
     io.stdout:write(command.usage)
     return 0
   end
-  local ok, code = pcall(command.main, words)
-  if ok then return code end
   if type(code) == "table" and code.usage then
     io.stderr:write(("barchan %s: %s\n"):format(name, code.usage))
     io.stderr:write(("barchan %s --help tells how it is used.\n"):format(name))
@@ -91,7 +81,5 @@ function cli.main()
   io.stderr:write("barchan: ", tool.message(code), "\n")
   return EXIT_FAILED
 end
-
-cli.fail = args.fail
 
 return cli

@@ -1,0 +1,31 @@
+/* Every maximum of the Lua side, each with its reason. */
+#ifndef BL_BOUNDS_H
+#define BL_BOUNDS_H
+
+/* An engine for scripts of others: what a large agent script with its conversations needs, tenfold.
+ */
+#define BL_SAFE_MEMORY_BYTES ((size_t)64 << 20)
+/* Longer than any reasonable step between two waits; short enough for a host with a user interface.
+ */
+#define BL_SAFE_SLICE_MS 1000
+/* Providers take tool names of up to 64 characters (Gemini 128). */
+#define BL_TOOL_MAX_NAME 64
+/* A tool's answer goes to a model: far more than any context window takes. */
+#define BL_TOOL_MAX_ANSWER_BYTES ((size_t)16 << 20)
+/* Output that waits for a script that reads slowly; beyond it the command is held back. */
+#define BL_EXEC_QUEUE_BYTES (64 * 1024)
+/* A log line (runtime.h promises single lines). */
+#define BL_LOG_LINE_BYTES 1000
+/* Rounds of a loop in C that no hook sees: half a second at most. */
+#define BL_MAX_ROUNDS ((lua_Integer)1 << 26)
+/* Items of a JSON array: what fits BC_JSON_MAX_BYTES with a comma each is more than memory holds.
+ */
+#define BL_JSON_MAX_ITEMS (1 << 24)
+/* Instructions between two looks at the clock: some tens of microseconds. */
+#define BL_LOOK_EVERY 10000
+/* What handlers that catch the watchdog's first stop may still do. */
+#define BL_GRACE_INSTRUCTIONS 1000
+/* For closing what a stopped or cancelled task left open. */
+#define BL_CLOSING_MS 200
+
+#endif
