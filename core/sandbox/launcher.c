@@ -9,11 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "guest_image.h"
 #include "runtime/child.h"
-
-/* How long the launcher may take to end before it is killed. */
-#define LAUNCHER_END_MS 500
 
 struct bc_launcher {
     bc_room *room;
@@ -233,7 +231,7 @@ static void let_end(bc_launcher *launcher)
 {
     shutdown(launcher->control_fd, SHUT_RDWR);
     struct pollfd pfd = {.fd = bc_child_pidfd(launcher->child), .events = POLLIN};
-    poll(&pfd, 1, LAUNCHER_END_MS);
+    poll(&pfd, 1, BC_LAUNCHER_END_MS);
 }
 
 void bc_launcher_close(bc_launcher *launcher)
