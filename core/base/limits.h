@@ -80,8 +80,6 @@
 /* Without a sink a file read is held in memory. */
 #define BC_FILE_MAX_READ_BYTES (64ULL << 20)
 #define BC_FILE_MAX_DEPTH 64
-/* What 100,000 entries with long names take on the channel; more ends the sandbox. */
-#define BC_FILE_MAX_RECORD_BYTES (64u << 20)
 /* The doctor's report: some 30 entries of a few hundred bytes. */
 #define BC_DOCTOR_MAX_BYTES (64u << 10)
 /* How long the launcher may take to end by itself, a millisecond or two, before it is killed. */
