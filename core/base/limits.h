@@ -80,6 +80,10 @@
 /* Without a sink a file read is held in memory. */
 #define BC_FILE_MAX_READ_BYTES (64ULL << 20)
 #define BC_FILE_MAX_DEPTH 64
+/* The doctor's report: some 30 entries of a few hundred bytes. */
+#define BC_DOCTOR_MAX_BYTES (64u << 10)
+/* How long the launcher may take to end by itself, a millisecond or two, before it is killed. */
+#define BC_LAUNCHER_END_MS 500
 #define BC_FILE_IDLE_MS 60000
 
 #endif

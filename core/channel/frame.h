@@ -102,6 +102,8 @@ enum bc_file_wire_op {
  * u32 type (barchan_file_type), u32 mode, u64 size, u64 mtime ms, string path, string target. */
 #define BC_FILE_MAX_ENTRY_PATH (64u * 256u)
 #define BC_FILE_MAX_ENTRIES 100000u
+/* All records of one list: as many entries with long names; a list that is longer is truncated. */
+#define BC_FILE_MAX_RECORD_BYTES (64u << 20)
 
 enum bc_ending { BC_ENDING_UNKNOWN = 0, BC_ENDING_LEASE = 1, BC_ENDING_KILLED = 2 };
 

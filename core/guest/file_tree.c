@@ -27,6 +27,7 @@ struct listing {
     unsigned char buffer[2 * BC_FRAME_MAX_DATA];
     bc_wire_writer out;
     uint32_t count;
+    size_t written;                          /* bytes of records before those in the buffer */
     char path[BC_FILE_MAX_ENTRY_PATH + 256]; /* of the current entry, below the listed directory */
     struct file_result *result;
 };
@@ -36,6 +37,7 @@ static int flush_entries(struct listing *listing)
     if (file_write_all(FILE_OUT_FD, listing->buffer, listing->out.len) < 0) {
         return file_fail_os(listing->result, errno);
     }
+    listing->written += listing->out.len;
     listing->out.len = 0;
     return 0;
 }
@@ -66,7 +68,8 @@ static int list_one(struct listing *listing, int dir, const char *name, size_t p
 {
     struct stat st;
     size_t name_len = strlen(name);
-    if (path_len + name_len + 1 > BC_FILE_MAX_ENTRY_PATH || listing->count >= BC_FILE_MAX_ENTRIES) {
+    if (path_len + name_len + 1 > BC_FILE_MAX_ENTRY_PATH || listing->count >= BC_FILE_MAX_ENTRIES ||
+        listing->written + sizeof listing->buffer > BC_FILE_MAX_RECORD_BYTES) {
         listing->result->truncated = 1;
         return 0;
     }

@@ -95,7 +95,10 @@ static int enter_user_namespace(struct world *world, struct failure *why)
         explain_user_namespaces(why);
         return -1;
     }
-    if (map_self(uid, gid, why) < 0) return -1;
+    if (map_self(uid, gid, why) < 0) {
+        explain_user_namespaces(why);
+        return -1;
+    }
     world->mode = "unprivileged, one user id";
     return 0;
 }

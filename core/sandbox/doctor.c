@@ -5,10 +5,9 @@
 #include <string.h>
 #include "base/json_scan.h"
 #include "base/json_write.h"
+#include "base/limits.h"
 #include "internal.h"
 #include "launcher.h"
-
-#define MAX_REPORT (64u << 10)
 
 void bc_doctor_add(bc_buf *json, const char *name, const char *state, const char *detail,
                    const char *remedy)
@@ -111,7 +110,7 @@ int barchan_doctor_start(barchan_runtime *rt, barchan_doctor_fn done, void *ud, 
     doctor->rt = rt;
     doctor->done = done;
     doctor->ud = ud;
-    bc_buf_init(&doctor->report, MAX_REPORT);
+    bc_buf_init(&doctor->report, BC_DOCTOR_MAX_BYTES);
     bc_buf_append_char(&doctor->report, '[');
     bc_doctor_probe_host(&doctor->report);
     const barchan_profile profile = {.struct_size = sizeof profile, .best_effort = 1};

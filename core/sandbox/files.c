@@ -9,8 +9,6 @@
 #include "base/limits.h"
 
 #define CREDIT_STEP (BC_FRAME_WINDOW / 4)
-/* Records of the largest list: typical entries stay far below. */
-#define MAX_RECORD_BYTES (64u << 20)
 
 static void free_call(barchan_file_call *call)
 {
@@ -271,7 +269,7 @@ static int copy_request(barchan_file_call *call, const barchan_file_request *req
     call->in_open = request->op == BARCHAN_FILE_WRITE || request->op == BARCHAN_FILE_APPEND;
     call->in_credit = BC_FRAME_WINDOW;
     int listing = request->op == BARCHAN_FILE_LIST || request->op == BARCHAN_FILE_STAT;
-    bc_buf_init(&call->out_data, listing ? MAX_RECORD_BYTES : BC_FILE_MAX_READ_BYTES);
+    bc_buf_init(&call->out_data, listing ? BC_FILE_MAX_RECORD_BYTES : BC_FILE_MAX_READ_BYTES);
     size_t in_max = request->source != NULL ? 2 * BC_FRAME_MAX_DATA : request->data_len;
     bc_buf_init(&call->in_data, in_max);
     return call->in_open && request->source == NULL

@@ -1,6 +1,7 @@
 #include "launcher.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/pidfd.h>
@@ -8,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "guest_image.h"
 #include "runtime/child.h"
 
@@ -223,9 +225,19 @@ int bc_launcher_ensure(bc_room *room, barchan_error *err)
     return 0;
 }
 
+/* With its socket closed it ends by itself, in a millisecond or two, and cleans up; killed, it
+ * would leave lock files behind. */
+static void let_end(bc_launcher *launcher)
+{
+    shutdown(launcher->control_fd, SHUT_RDWR);
+    struct pollfd pfd = {.fd = bc_child_pidfd(launcher->child), .events = POLLIN};
+    poll(&pfd, 1, BC_LAUNCHER_END_MS);
+}
+
 void bc_launcher_close(bc_launcher *launcher)
 {
     if (launcher == NULL) return;
+    if (launcher->child != NULL) let_end(launcher);
     bc_child_close(launcher->child);
     bc_watch_close(launcher->watch);
     if (launcher->control_fd >= 0) close(launcher->control_fd);

@@ -52,6 +52,8 @@ int bc_stream_send(bc_stream *stream, uint32_t type, const void *head, size_t he
     if (stream->sbx == NULL || stream->sbx->channel == NULL) {
         return bc_error_set(err, BARCHAN_ELOST, "the sandbox is gone");
     }
+    int rc = bc_runtime_check(stream->sbx->rt, err);
+    if (rc < 0) return rc;
     return bc_channel_send(stream->sbx->channel, type, stream->id, head, head_len, body, body_len,
                            err);
 }

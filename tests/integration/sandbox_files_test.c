@@ -203,6 +203,20 @@ START_TEST(many_entries)
 }
 END_TEST
 
+START_TEST(very_long_names)
+{
+    /* 20,000 files 3,800 bytes deep: 77 MB of paths. */
+    sh_says("n=$(printf %0240d 1); i=0; while [ $i -lt 16 ]; do mkdir $n && cd $n || exit 1; "
+            "i=$((i+1)); done; seq -f 'f%.0f' 20000 | xargs touch",
+            "");
+    barchan_file_result r = done(REQUEST(.op = BARCHAN_FILE_LIST, .path = ".", .depth = 64));
+    ck_assert_int_eq(r.truncated, 1);
+    ck_assert_uint_gt(r.entry_count, 3000);
+    barchan_file_result_clear(&r);
+    sh_says("echo alive", "alive\n");
+}
+END_TEST
+
 START_TEST(errors_of_reading_and_writing)
 {
     sh_says("mkdir d; mkfifo fifo; ln -s d dirlink; ln -s nowhere dangling; ln -s loop loop; "
@@ -382,6 +396,7 @@ int main(void)
     tcase_add_test(tc, renaming);
     tcase_add_test(tc, listing);
     tcase_add_test(tc, many_entries);
+    tcase_add_test(tc, very_long_names);
     tcase_add_test(tc, errors_of_reading_and_writing);
     tcase_add_test(tc, any_name_and_any_bytes);
     tcase_add_test(tc, large_files_stream);

@@ -76,6 +76,33 @@ static int is_set(void *ud)
     return *(int *)ud;
 }
 
+START_TEST(a_forked_child_of_the_host)
+{
+    barchan_error err = {0};
+    barchan_exec_result r;
+    struct barchan_exec *exec;
+    int done = 0, status;
+    ck_assert_int_eq(barchan_sandbox_exec_start(&exec, sbx, OPTIONS(.command = "sleep 0.5"),
+                                                on_exec_done, &done, NULL),
+                     0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        /* Nothing here is its own: calls fail, ends have no effect. */
+        int rc = barchan_sandbox_exec(sbx, OPTIONS(.command = "true"), &r, &err);
+        barchan_exec_cancel(exec);
+        barchan_sandbox_terminate(sbx);
+        barchan_sandbox_destroy(sbx);
+        barchan_runtime_destroy(rt);
+        _exit(rc == BARCHAN_EINVAL ? 0 : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+    ck_assert(wait_until(is_set, &done, 5000));
+    ck_assert_int_eq(done - 1, BARCHAN_EXEC_EXITED);
+    sh_says("echo alive", "alive\n");
+}
+END_TEST
+
 START_TEST(terminating_under_a_command)
 {
     int done = 0;
@@ -332,9 +359,13 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sandbox_life");
-    const TTest *const with_sandbox[] = {
-        status_and_list, terminating,        terminating_under_a_command,
-        a_dead_launcher, two_hundred_cycles, NULL};
+    const TTest *const with_sandbox[] = {status_and_list,
+                                         terminating,
+                                         terminating_under_a_command,
+                                         a_forked_child_of_the_host,
+                                         a_dead_launcher,
+                                         two_hundred_cycles,
+                                         NULL};
     const TTest *const with_runtime[] = {creating_without_waiting,
                                          destroyed_before_it_is_ready,
                                          profiles_are_checked,

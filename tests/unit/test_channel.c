@@ -391,13 +391,19 @@ START_TEST(a_guest_that_does_not_answer)
 {
     const barchan_file_request request = {
         .struct_size = sizeof request, .op = BARCHAN_FILE_STAT, .path = "p", .timeout_ms = 50};
+    const barchan_exec_options options = {
+        .struct_size = sizeof options, .command = "x", .timeout_ms = 50, .grace_ms = -1};
     ck_assert_int_eq(barchan_sandbox_file_start(NULL, sbx, &request, on_file, NULL, NULL), 0);
+    ck_assert_int_eq(barchan_sandbox_exec_start(NULL, sbx, &options, on_exec, NULL, NULL), 0);
     int64_t deadline = bc_clock_ms() + 8000;
-    while (seen.file_done == 0 && bc_clock_ms() < deadline) {
+    while ((seen.file_done == 0 || seen.exec_done == 0) && bc_clock_ms() < deadline) {
         barchan_runtime_pump(rt, 100, NULL);
     }
     ck_assert_int_eq(seen.file_code, BARCHAN_ETIMEDOUT);
-    say(BC_FRAME_OUT, 1, "late", 4); /* of a stream that was given up: dropped */
+    ck_assert_int_eq(seen.exec_done, 1);
+    ck_assert_int_eq(seen.reason, BARCHAN_EXEC_TIMEOUT);
+    say(BC_FRAME_OUT, 1, "late", 4); /* of streams that were given up: dropped */
+    say(BC_FRAME_OUT, 2, "late", 4);
     ck_assert_int_eq(status().state, BARCHAN_SANDBOX_READY);
 }
 END_TEST
