@@ -14,7 +14,7 @@ typedef struct bc_block {
     int64_t index;
     bc_buf start; /* the block of content_block_start, its own bytes */
     char type[48];
-    int touched;  /* a delta came */
+    int touched; /* a delta came */
     /* What deltas add to members of the block: the text of `name`, escaped as it came. */
     struct {
         const char *name;

@@ -3,7 +3,7 @@ add_executable(test_engine test_engine.c)
 target_link_libraries(test_engine PRIVATE barchan::engine barchan_build PkgConfig::CHECK)
 add_test(NAME integration/engine COMMAND test_engine)
 
-set(_python /usr/bin/python3)
+set(_python python3)
 set(_as_user setpriv --reuid=65534 --regid=65534 --clear-groups)
 
 # barchan_program_test(NAME COMMAND...): runs with the program's and the build's places in the
@@ -27,6 +27,7 @@ barchan_program_test(integration/cli ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test
 barchan_program_test(integration/stock-lua lua5.4 ${PROJECT_SOURCE_DIR}/tests/lua/stock.lua)
 add_test(NAME integration/examples COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
   ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
+add_test(NAME integration/two_runtimes COMMAND two_runtimes)
 if(NOT BARCHAN_SANITIZE)
   add_test(NAME integration/install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_install.sh
     ${PROJECT_BINARY_DIR} ${PROJECT_SOURCE_DIR})

@@ -38,7 +38,7 @@ local function watched(options)
   options.on_event = function(event) events[#events + 1] = event end
   local tools = barchan.toolset(options)
   local function next_event()
-    local t <close> = barchan.spawn(function()
+    local _ <close> = barchan.spawn(function()
       while #events == 0 do
         tools:wait_change()
         tools:refresh()

@@ -79,7 +79,8 @@ function T:test_references_of_every_form()
   local ok, problem = schema.is_parameters(rule)
   lu.assertFalse(ok)
   lu.assertStrContains(problem, "'#/$defs/nowhere' is not in this schema")
-  local loop = { type = "object", ["$defs"] = { a = { ["$ref"] = "#/$defs/a" } }, properties = { x = { ["$ref"] = "#/$defs/a" } } }
+  local itself = { ["$ref"] = "#/$defs/a" }
+  local loop = { type = "object", ["$defs"] = { a = itself }, properties = { x = itself } }
   lu.assertEquals(problems('{"x":1}', loop), "")
 end
 

@@ -162,7 +162,7 @@ function T:test_a_task_that_ends_amid_a_wait_of_a_coroutine_leaves_nothing()
     barchan.sleep(0.001)
     t:cancel()
     t:wait()
-    co, t = nil, nil
+    co = nil
     collectgarbage()
   end
   barchan.sleep(0.02)

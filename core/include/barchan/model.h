@@ -56,19 +56,19 @@ typedef struct barchan_completion barchan_completion;
 
 typedef struct barchan_model_options {
     size_t struct_size;
-    const char *provider;       /* "anthropic", "openai" (Chat Completions), "replay" */
-    const char *name;           /* the provider's model name; replay: may be NULL */
-    const char *api_key;        /* NULL: none is sent. The library reads no environment variable. */
-    const char *base_url;       /* NULL: the provider's own. https, or http to loopback only ... */
-    int allow_plain_http;       /* ... unless this is 1 */
+    const char *provider; /* "anthropic", "openai" (Chat Completions), "replay" */
+    const char *name;     /* the provider's model name; replay: may be NULL */
+    const char *api_key;  /* NULL: none is sent. The library reads no environment variable. */
+    const char *base_url; /* NULL: the provider's own. https, or http to loopback only ... */
+    int allow_plain_http; /* ... unless this is 1 */
     /* "Name: value" added to each request, NULL-terminated. One that carries a key of its own
      * (authorization, x-api-key) replaces api_key. */
     const char *const *headers;
-    int64_t max_tokens;         /* default of a request's max_tokens; 0: the provider's rule */
-    const char *replay_path;    /* replay: the JSONL transcript to play */
-    int connect_timeout_ms;     /* 0: 15 s */
-    int idle_timeout_ms;        /* longest silence of the server; 0: 120 s */
-    int64_t timeout_ms;         /* of a whole completion; 0: 600 s */
+    int64_t max_tokens;      /* default of a request's max_tokens; 0: the provider's rule */
+    const char *replay_path; /* replay: the JSONL transcript to play */
+    int connect_timeout_ms;  /* 0: 15 s */
+    int idle_timeout_ms;     /* longest silence of the server; 0: 120 s */
+    int64_t timeout_ms;      /* of a whole completion; 0: 600 s */
 } barchan_model_options;
 
 /* `*out` belongs to the caller. Options are copied. */
