@@ -51,6 +51,19 @@ class Front(unittest.TestCase):
             self.assertEqual(done.stdout, b"", words)
 
 
+    def test_scripts_of_a_folder_override_the_embedded_ones(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.makedirs(f"{folder}/tools")
+            with open(f"{folder}/tools/exec.lua", "w") as file:
+                file.write("return { name = 'exec', description = 'from the folder', run = print }")
+            done = barchan("tools", "list", env={"BARCHAN_SCRIPTS": folder})
+            self.assertIn(b"from the folder", done.stdout)
+            self.assertIn(b"run_python", done.stdout)
+            with open(f"{folder}/tools/exec.lua", "w") as file:
+                file.write("return {")
+            self.assertIn(b"tools/exec.lua:1:", barchan("tools", "list", env={"BARCHAN_SCRIPTS": folder}).stderr)
+
+
 class Exec(unittest.TestCase):
     def test_output_and_exit_code_pass_through(self):
         done = barchan("exec", "--", "sh", "-c", "printf 'a\\0b'; echo problem >&2; exit 7")
