@@ -3,9 +3,11 @@
  * texts are in scripts/barchan/cli; here are only the process's own matters: signals, standard
  * output, the exit code.
  */
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 #include <barchan/engine.h>
 
 enum { EXIT_BARCHAN_FAILED = 125 };
@@ -13,12 +15,33 @@ enum { EXIT_BARCHAN_FAILED = 125 };
 static barchan_cancel *cancel;
 static volatile sig_atomic_t signal_seen;
 
-/* The first signal cancels the work, which ends in an orderly way; the second ends the program. */
+/* Time for work that was cancelled to end in an orderly way. */
+enum { SECONDS_TO_END = 3 };
+
+/* The first signal cancels the work; the second ends the program, and so does the alarm when a
+ * script does not come to a wait. Sandboxes die with the program. */
 static void on_signal(int number)
 {
     signal_seen = number;
     barchan_cancel_trigger(cancel);
     signal(number, SIG_DFL);
+    alarm(SECONDS_TO_END);
+}
+
+static void on_alarm(int number)
+{
+    (void)number;
+    raise(signal_seen); /* its disposition is the default one by now */
+}
+
+/* Programs started with closed descriptors would find their own files under those numbers. */
+static void open_standard_descriptors(void)
+{
+    for (int fd = 0; fd <= 2; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0) continue;
+        /* The lowest free number is this one. The wrong direction makes use of it an error. */
+        if (open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) _exit(EXIT_BARCHAN_FAILED);
+    }
 }
 
 static void catch_signal(int number)
@@ -29,11 +52,12 @@ static void catch_signal(int number)
     sigaction(number, &action, NULL);
 }
 
+static int print_failed;
+
 static void on_print(const char *text, size_t len, void *ud)
 {
     (void)ud;
-    fwrite(text, 1, len, stdout);
-    fflush(stdout);
+    if (fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0) print_failed = 1;
 }
 
 static void on_log(barchan_log_level level, const char *message, void *ud)
@@ -74,11 +98,14 @@ int main(int argc, char **argv)
     barchan_runtime *rt;
     barchan_error err;
     (void)argc;
+    open_standard_descriptors();
     barchan_runtime_options options = {.struct_size = sizeof options,
                                        .on_log = on_log,
                                        .log_level = BARCHAN_LOG_WARN,
                                        .guest_path = getenv("BARCHAN_GUEST")};
     if (barchan_cancel_create(&cancel, &err) < 0) return complain(&err);
+    signal(SIGXFSZ, SIG_IGN); /* a failed write says why */
+    signal(SIGALRM, on_alarm);
     catch_signal(SIGINT);
     catch_signal(SIGTERM);
     catch_signal(SIGHUP);
@@ -88,6 +115,9 @@ int main(int argc, char **argv)
     if (code < 0) code = complain(&err);
     if (signal_seen != 0) code = 128 + signal_seen;
     barchan_cancel_release(cancel);
-    if (fflush(stdout) != 0 && code == 0) code = EXIT_BARCHAN_FAILED;
+    if ((fflush(stdout) != 0 || print_failed) && code == 0) {
+        fprintf(stderr, "barchan: cannot write standard output\n");
+        code = EXIT_BARCHAN_FAILED;
+    }
     return code;
 }

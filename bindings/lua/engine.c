@@ -156,6 +156,7 @@ static void close_state(barchan_engine *engine)
 /* The runtime is destroyed first: what is left of the engine waits for barchan_engine_destroy. */
 static void end_resident(bc_resident *resident)
 {
+    bc_resident_remove(resident);
     close_state(owner_of(resident, barchan_engine, resident));
 }
 

@@ -24,6 +24,7 @@ struct bl_exec {
     chunk *first, *last;
     size_t queued;
     int ended, paused, out_of_memory;
+    int waits_for_end; /* output is dropped from now on */
 };
 
 static struct bl_exec *check_exec(lua_State *L, int index)
@@ -37,7 +38,7 @@ static void on_output(barchan_exec *exec, barchan_stream stream, const char *dat
                       void *ud)
 {
     struct bl_exec *self = ((bl_link *)ud)->owner;
-    if (self == NULL) return;
+    if (self == NULL || self->waits_for_end) return;
     chunk *item = malloc(sizeof *item + len);
     if (item == NULL) {
         self->out_of_memory = 1;
@@ -234,24 +235,16 @@ static void unpause(struct bl_exec *self)
     barchan_exec_resume(self->core);
 }
 
-/* Waits for the end however much output still comes: it is dropped. */
-static int finish_wait(lua_State *L, bl_op *op)
-{
-    struct bl_exec *self = (struct bl_exec *)op;
-    if (self->ended) return finish_result(L, op);
-    drop_chunks(self);
-    op->ready = 0;
-    unpause(self);
-    return bl_wait(L, op, finish_wait);
-}
-
-/* exec:wait() -> result */
+/* exec:wait() -> result; output that still comes is dropped */
 static int l_exec_wait(lua_State *L)
 {
     struct bl_exec *self = check_exec(L, 1);
     lua_settop(L, 1);
+    self->waits_for_end = 1;
+    drop_chunks(self);
+    unpause(self);
     self->op.ready = self->ended;
-    return bl_wait(L, &self->op, finish_wait);
+    return bl_wait(L, &self->op, finish_result);
 }
 
 static int finish_read(lua_State *L, bl_op *op)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "errors.h"
 #include "handle.h"
+#include "runtime/host_file.h"
 #include "runtime/reader.h"
 #include "value.h"
 #include "bounds.h"
@@ -151,6 +152,18 @@ static int l_read_stdin(lua_State *L)
     return bl_wait(L, &self->op, finish_input);
 }
 
+/* prepare_file(path, exists) -> true | nil, err: makes a new file, or checks that it is a regular
+ * one */
+static int l_prepare_file(lua_State *L)
+{
+    const char *path = luaL_checkstring(L, 1);
+    barchan_error err;
+    int rc = lua_toboolean(L, 2) ? bc_host_file_check(path, &err) : bc_host_file_create(path, &err);
+    if (rc < 0) return bl_fail(L, &err);
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
 /* is_terminal(fd) */
 static int l_is_terminal(lua_State *L)
 {
@@ -259,6 +272,7 @@ void bl_open_host(lua_State *L)
                                          {"print", bl_host_print},
                                          {"read_stdin", l_read_stdin},
                                          {"is_terminal", l_is_terminal},
+                                         {"prepare_file", l_prepare_file},
                                          {"tools", l_host_tools},
                                          {"call_tool", l_host_call_tool},
                                          {NULL, NULL}};

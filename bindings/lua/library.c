@@ -4,6 +4,7 @@
 #include <lualib.h>
 #include <lua-cjson.h>
 #include <string.h>
+#include "call.h"
 #include "host.h"
 #include "loader.h"
 #include "scheduler.h"
@@ -64,7 +65,7 @@ static int guarded_handler(lua_State *L)
     if (bl_state_of(L)->stopping) return 1;
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
-    lua_call(L, 1, 1);
+    bl_call_plain(L, 1, 1); /* a handler that fails: its own error says why */
     return 1;
 }
 

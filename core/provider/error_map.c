@@ -177,6 +177,8 @@ int bc_provider_http_error(barchan_error *err, int http_status, const char *cont
         if (err != NULL) snprintf(err->request_id, sizeof err->request_id, "%s", request_id);
     } else {
         meaning m = by_http(http_status);
+        /* Not even an error: something else than the API answers there. */
+        if (http_status < 400) m = (meaning){NULL, BARCHAN_EPROTOCOL, 0};
         char line[200];
         one_line(line, sizeof line, body, len);
         if (is_html(content_type, body, len)) {

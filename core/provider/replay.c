@@ -8,6 +8,7 @@
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "json_out.h"
+#include "reply.h"
 
 struct bc_replay {
     bc_buf file;
@@ -44,31 +45,74 @@ static int read_file(bc_replay *replay, barchan_error *err)
 }
 
 /* What a script relies on in each call. */
-static int check_reply(const json_t *reply, barchan_error *err)
+static int wrong(barchan_error *err, const char *what)
 {
-    size_t i;
-    json_t *call;
-    if (!json_is_object(reply)) {
-        return bc_error_set(err, BARCHAN_EPROTOCOL, "'reply' must be an object");
+    return bc_error_set(err, BARCHAN_EPROTOCOL, "%s", what);
+}
+
+/* `runnable`: the calls have arguments; otherwise they were recorded as ones that may not be run.
+ */
+static int check_calls(const json_t *reply, const char *key, int runnable, barchan_error *err)
+{
+    size_t i, j;
+    json_t *call, *other;
+    const json_t *calls = json_object_get(reply, key);
+    if (calls == NULL) return 0;
+    if (!json_is_array(calls)) {
+        return bc_error_set(err, BARCHAN_EPROTOCOL, "'%s' must be a list", key);
     }
-    const json_t *calls = json_object_get(reply, "tool_calls");
-    if (calls != NULL && !json_is_array(calls)) {
-        return bc_error_set(err, BARCHAN_EPROTOCOL, "'tool_calls' must be a list");
+    if (json_array_size(calls) > BC_MODEL_MAX_TOOL_CALLS) {
+        return bc_error_set(err, BARCHAN_ELIMIT, "'%s' has more than %d calls", key,
+                            BC_MODEL_MAX_TOOL_CALLS);
     }
     json_array_foreach(calls, i, call)
     {
         size_t id_len, name_len;
-        bc_json_get_string(call, "id", &id_len);
+        const char *id = bc_json_get_string(call, "id", &id_len);
         bc_json_get_string(call, "name", &name_len);
-        if (id_len > 0 && name_len > 0 && bc_json_get_object(call, "arguments") != NULL) continue;
-        return bc_error_set(err, BARCHAN_EPROTOCOL,
-                            "tool_calls[%zu] needs 'id', 'name' and "
-                            "'arguments' (an object)",
-                            i);
+        int has_arguments = bc_json_get_object(call, "arguments") != NULL;
+        if (id_len == 0 || name_len == 0 || (runnable && !has_arguments)) {
+            return bc_error_set(err, BARCHAN_EPROTOCOL, "%s[%zu] needs 'id', 'name'%s", key, i,
+                                runnable ? " and 'arguments' (an object)" : "");
+        }
+        json_array_foreach(calls, j, other)
+        {
+            if (j >= i) break;
+            if (strcmp(bc_json_get_string(other, "id", NULL), id) != 0) continue;
+            return bc_error_set(err, BARCHAN_EPROTOCOL, "%s[%zu] has the id of another call", key,
+                                i);
+        }
     }
+    return 0;
+}
+
+static int is_stop_reason(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    for (int stop = BC_STOP_END_TURN; text != NULL && stop <= BC_STOP_ERROR; stop++) {
+        if (strcmp(text, bc_stop_name((bc_stop)stop)) == 0) return 1;
+    }
+    return 0;
+}
+
+static int check_reply(const json_t *reply, barchan_error *err)
+{
+    if (!json_is_object(reply)) return wrong(err, "'reply' must be an object");
+    int rc = check_calls(reply, "tool_calls", 1, err);
+    if (rc == 0) rc = check_calls(reply, "invalid_tool_calls", 0, err);
+    if (rc < 0) return rc;
     const json_t *text = json_object_get(reply, "text");
-    if (text != NULL && !json_is_string(text)) {
-        return bc_error_set(err, BARCHAN_EPROTOCOL, "'text' must be a string");
+    if (text != NULL && !json_is_string(text)) return wrong(err, "'text' must be a string");
+    const json_t *role = json_object_get(reply, "role");
+    const char *role_text = json_string_value(role);
+    if (role != NULL && (role_text == NULL || strcmp(role_text, "assistant") != 0)) {
+        return wrong(err, "'role' must be \"assistant\"");
+    }
+    const json_t *usage = json_object_get(reply, "usage");
+    if (usage != NULL && !json_is_object(usage)) return wrong(err, "'usage' must be an object");
+    const json_t *stop = json_object_get(reply, "stop_reason");
+    if (stop != NULL && !is_stop_reason(stop)) {
+        return wrong(err, "'stop_reason' must be one of those that barchan/model.h lists");
     }
     return 0;
 }

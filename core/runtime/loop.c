@@ -1,6 +1,7 @@
 #include "loop_internal.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -303,6 +304,14 @@ static int map_fork_mark(barchan_runtime *rt, barchan_error *err)
     return 0;
 }
 
+/* In a host with closed standard descriptors: takes their numbers for a moment. */
+static void hold_standard_numbers(int held[3])
+{
+    for (int i = 0; i < 3; i++) {
+        held[i] = fcntl(i, F_GETFD) < 0 ? open("/dev/null", O_RDWR | O_CLOEXEC) : -1;
+    }
+}
+
 int barchan_runtime_create(barchan_runtime **out, const barchan_runtime_options *options,
                            barchan_error *err)
 {
@@ -321,7 +330,12 @@ int barchan_runtime_create(barchan_runtime **out, const barchan_runtime_options 
         if (rt->guest_path == NULL) rc = bc_error_nomem(err);
     }
     if (rc == 0) {
-        int uv = uv_loop_init(&rt->loop);
+        int held[3], uv; /* libuv aborts when one of its own descriptors is 0, 1 or 2 */
+        hold_standard_numbers(held);
+        uv = uv_loop_init(&rt->loop);
+        for (int i = 0; i < 3; i++) {
+            if (held[i] >= 0) close(held[i]);
+        }
         if (uv < 0) rc = bc_error_set_os(err, -uv, "create an event loop");
     }
     if (rc < 0) {
@@ -343,8 +357,7 @@ static void end_everything(barchan_runtime *rt)
 {
     while (rt->residents.next != &rt->residents) {
         bc_resident *newest = rt->residents.next;
-        newest->end(newest);
-        bc_resident_remove(newest);
+        newest->end(newest); /* removes it, and may free it */
     }
     int64_t deadline = bc_clock_ms() + BC_DESTROY_WAIT_MS;
     while (rt->holds > 0 && bc_clock_ms() < deadline) {

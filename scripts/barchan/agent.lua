@@ -75,6 +75,7 @@ local usage_fields = {
 }
 
 function Run:count(usage)
+  if type(usage) ~= "table" then return end
   for _, field in ipairs(usage_fields) do
     if math.type(usage[field]) == "integer" and usage[field] >= 0 then
       self.usage[field] = (self.usage[field] or 0) + usage[field]
@@ -111,10 +112,10 @@ function Run:complete(choice)
 end
 
 -- Runs one call under the policies; returns the tool message.
-function Run:call(call, run_call)
+function Run:call(call, run_call, may_run)
   local started = core.util.now()
   local decided
-  if call.error == nil then call, decided = policy.ask_call(self.agent.policies, call, self) end
+  if may_run then call, decided = policy.ask_call(self.agent.policies, call, self) end
   self.open[call.id] = call
   self:emit {
     type = "tool_call", call_id = call.id, name = call.name,
@@ -183,9 +184,9 @@ end
 function Run:answer(reply)
   if #toolset.calls_of(reply) == 0 then return 0 end
   local tools = self.agent.tools or toolset.create {}
-  return tools:answer(reply, self.messages, function(call, run_call)
+  return tools:answer(reply, self.messages, function(call, run_call, may_run)
     if self.closing then return messages.tool_result(call, "not run: no steps are left", true) end
-    return self:call(call, run_call)
+    return self:call(call, run_call, may_run)
   end)
 end
 

@@ -24,14 +24,22 @@ local spec = {
 function exec.request(where, given)
   if type(given) == "string" then given = { sh = given } end
   options.check(where, given, spec)
-  if (given.sh == nil) == (given[1] == nil) then
+  local words, last = 0, 0
+  for key in pairs(given) do
+    if math.type(key) == "integer" then words, last = words + 1, math.max(last, key) end
+  end
+  if (given.sh == nil) == (words == 0) then
     error(where .. ": give either a command as a list of words or `sh`, a shell command", 3)
   end
-  local argv
-  if given[1] ~= nil then
-    argv = {}
-    for i, word in ipairs(given) do argv[i] = word end
+  if words ~= last then
+    local hole = 1
+    while given[hole] ~= nil do hole = hole + 1 end
+    error(("%s: the command has a hole: word %d is nil"):format(where, hole), 3)
   end
+  local argv = words > 0 and table.move(given, 1, words, 1, {}) or nil
+  local limit = given.output_limit
+  if limit and limit < 0 then error(where .. ": option 'output_limit' must not be negative", 3) end
+  if limit == 0 then limit = -1 end -- the core's way to say: keep nothing
   return {
     command = given.sh,
     argv = argv,
@@ -40,8 +48,8 @@ function exec.request(where, given)
     input = given.stdin,
     timeout = given.timeout,
     grace = given.grace,
-    out_limit = given.output_limit,
-    err_limit = given.output_limit,
+    out_limit = limit,
+    err_limit = limit,
     detach = given.detach,
   }
 end
@@ -135,6 +143,10 @@ function Stream:signal(number) return self.handle:signal(number) end
 
 --- Writes all of `data` to the command's standard input, waiting while it is full.
 function Stream:write(data)
+  if type(data) ~= "string" then error("write: a string expected, got " .. type(data), 2) end
+  if not self.input_open then
+    error("write: the command's input is not open: start the stream with stdin = true", 2)
+  end
   local from = 1
   while from <= #data do
     local taken, err = self.handle:write_some(data, from)
@@ -145,8 +157,13 @@ function Stream:write(data)
   return true
 end
 
-function Stream:close_input() return self.handle:close_input() end
+function Stream:close_input()
+  self.input_open = false
+  return self.handle:close_input()
+end
 
-function exec.new_stream(handle) return setmetatable({ handle = handle }, Stream) end
+function exec.new_stream(handle, input_open)
+  return setmetatable({ handle = handle, input_open = input_open }, Stream)
+end
 
 return exec

@@ -21,9 +21,18 @@ local function checked(where, given, spec)
   return options.check("files:" .. where, given or {}, spec)
 end
 
+local function check_range(where, opts, name, low, high)
+  local value = opts[name]
+  if value and (value < low or value > high) then
+    error(("files:%s: option '%s' must be from %d to %d"):format(where, name, low, high), 3)
+  end
+end
+
 --- The file's bytes; `offset` and `limit` (bytes) read a part. Also returns the file's whole size.
 function Files:read(path, opts)
   opts = checked("read", opts, { offset = "integer", limit = "integer" })
+  check_range("read", opts, "offset", 0, math.maxinteger)
+  check_range("read", opts, "limit", 1, math.maxinteger)
   path_of("read", path)
   return self.handle:file { op = "read", path = path, offset = opts.offset, limit = opts.limit }
 end
@@ -36,6 +45,7 @@ function Files:write(path, data, opts)
   if type(data) ~= "string" then
     error("files:write: the data must be a string, got " .. type(data), 2)
   end
+  check_range("write", opts, "mode", 1, 4095)
   local op = opts.append and "append" or "write"
   return self.handle:file { op = op, path = path, data = data, mode = opts.mode }
 end
@@ -44,6 +54,7 @@ end
 --- (default 1). The second result is true when there were more than could be listed.
 function Files:list(path, opts)
   opts = checked("list", opts, { depth = "integer" })
+  check_range("list", opts, "depth", 1, 64)
   return self.handle:file { op = "list", path = path_of("list", path or "."), depth = opts.depth }
 end
 
@@ -53,6 +64,7 @@ function Files:stat(path) return self.handle:file { op = "stat", path = path_of(
 --- Makes a directory and its parents; an existing one is fine.
 function Files:mkdir(path, opts)
   opts = checked("mkdir", opts, { mode = "integer" })
+  check_range("mkdir", opts, "mode", 1, 4095)
   return self.handle:file { op = "mkdir", path = path_of("mkdir", path), mode = opts.mode }
 end
 
@@ -85,25 +97,36 @@ local function source_of(source)
     .. type(source), 3)
 end
 
+local function copy_in(handle, next_chunk, part, mode)
+  local ok, err = handle:file { op = "write", path = part, data = "", mode = mode }
+  while ok do
+    local chunk, problem = next_chunk()
+    if chunk == nil then
+      if problem ~= nil then return nil, problem end
+      return true
+    end
+    if type(chunk) ~= "string" then
+      error("files:upload: the source returned a " .. type(chunk) .. ", not a string", 0)
+    end
+    ok, err = handle:file { op = "append", path = part, data = chunk }
+  end
+  return nil, err
+end
+
 --- Copies an open file (or what a function returns, chunk by chunk, nil at the end) into the
 --- sandbox, with little memory. The file appears under its name only when it is whole.
 function Files:upload(source, path, opts)
   opts = checked("upload", opts, { mode = "integer" })
   path_of("upload", path)
+  check_range("upload", opts, "mode", 1, 4095)
   local next_chunk = source_of(source)
   local part = path .. ".barchan-part"
-  local ok, err = self.handle:file { op = "write", path = part, data = "", mode = opts.mode }
-  while ok do
-    local chunk = next_chunk()
-    if chunk == nil then break end
-    ok, err = self.handle:file { op = "append", path = part, data = chunk }
-  end
-  if ok then ok, err = self.handle:file { op = "rename", path = part, new_path = path } end
-  if not ok then
-    self.handle:file { op = "remove", path = part }
-    return nil, err
-  end
-  return true
+  local fine, ok, err = pcall(copy_in, self.handle, next_chunk, part, opts.mode)
+  if fine and ok then ok, err = self.handle:file { op = "rename", path = part, new_path = path } end
+  if fine and ok then return true end
+  pcall(self.handle.file, self.handle, { op = "remove", path = part })
+  if not fine then error(ok, 0) end
+  return nil, err
 end
 
 --- Copies a file out of the sandbox, with little memory: to an open file, or to a function that

@@ -60,7 +60,7 @@ function Sandbox:stream(command)
   request.input_streaming = open_input or nil
   local handle, err = self.handle:exec(request)
   if not handle then error(err, 2) end
-  local stream = exec.new_stream(handle)
+  local stream = exec.new_stream(handle, open_input)
   return stream, nil, nil, stream
 end
 
@@ -79,6 +79,9 @@ function sandbox.create(profile)
   options.check("sandbox", profile, profile_spec)
   if profile.network ~= nil and profile.network ~= "off" then
     error(("sandbox: option 'network': '%s' is not available; 'off' is"):format(profile.network), 2)
+  end
+  if profile.storage and profile.storage <= 0 then
+    error("sandbox: option 'storage' must be greater than 0", 2)
   end
   local handle, err = core.sandbox.create(profile)
   if not handle then return nil, err end

@@ -25,8 +25,7 @@ local function type_of(value)
   local kind = type(value)
   if kind == "table" then return is_array(value) and "array" or "object" end
   if kind == "number" then
-    local integral = math.type(value) == "integer" or value == math.floor(value)
-    return integral and "integer" or "number"
+    return math.tointeger(value) and "integer" or "number"
   end
   return kind
 end
@@ -153,20 +152,30 @@ local function check_combinations(state, value, node, path, depth)
   end
 end
 
+-- What "#", "#/$defs/NAME" or "#/definitions/NAME" names; nil for anything else.
+local function referenced(root, reference)
+  if reference == "#" then return root end
+  local group, name = reference:match "^#/(%$?def[a-z]*)/([^/]+)$"
+  if group ~= "$defs" and group ~= "definitions" then return nil end
+  return type(root[group]) == "table" and root[group][name] or nil
+end
+
 local function resolve(state, node)
-  if node["$ref"] == nil then return node end
-  local name = type(node["$ref"]) == "string" and node["$ref"]:match("^#/%$defs/([^/]+)$")
-  local found = name and type(state.root["$defs"]) == "table" and state.root["$defs"][name]
-  return found or {}
+  local hops = 0
+  while type(node) == "table" and node["$ref"] ~= nil and hops < MAX_DEPTH do
+    node, hops = referenced(state.root, node["$ref"]), hops + 1
+  end
+  return node
 end
 
 function check(state, value, node, path, depth)
-  if node == true or node == json.null then return end
+  if node == true or node == nil then return end
   if node == false then return say(state, path, "nothing is allowed here") end
   state.budget.steps = state.budget.steps + 1
   if state.budget.steps > MAX_STEPS then return end -- said at the end
   if depth > MAX_DEPTH then return say(state, path, "nests too deep") end
   node, depth = resolve(state, node), depth + 1
+  if type(node) ~= "table" then return check(state, value, node, path, depth) end
   if node.type ~= nil and not check_type(state, value, node.type, path) then return end
   if node.enum then
     local known = false
@@ -205,33 +214,33 @@ end
 -- ---- schemas themselves ----
 
 local keyword_types = {
-  properties = "map", ["$defs"] = "map", patternProperties = "map",
+  properties = "map", ["$defs"] = "map", definitions = "map", patternProperties = "map",
   items = "schema", additionalProperties = "schema",
   allOf = "list", anyOf = "list", oneOf = "list",
   required = "strings", enum = "values",
   minimum = "number", maximum = "number", exclusiveMinimum = "number", exclusiveMaximum = "number",
   minLength = "number", maxLength = "number", minItems = "number", maxItems = "number",
-  ["$ref"] = "string",
+  ["$ref"] = "reference",
 }
 
 local validate -- forward
 
 local validators = {}
 
-function validators.schema(value, path, depth) return validate(value, path, depth) end
+function validators.schema(value, path, depth, root) return validate(value, path, depth, root) end
 
-function validators.map(value, path, depth)
+function validators.map(value, path, depth, root)
   if type(value) ~= "table" then return path .. ": a table expected" end
   for key, item in pairs(value) do
-    local problem = validate(item, path .. "." .. tostring(key), depth)
+    local problem = validate(item, path .. "." .. tostring(key), depth, root)
     if problem then return problem end
   end
 end
 
-function validators.list(value, path, depth)
+function validators.list(value, path, depth, root)
   if type(value) ~= "table" or #value == 0 then return path .. ": a list of schemas expected" end
   for i, item in ipairs(value) do
-    local problem = validate(item, ("%s[%d]"):format(path, i), depth)
+    local problem = validate(item, ("%s[%d]"):format(path, i), depth, root)
     if problem then return problem end
   end
 end
@@ -253,8 +262,11 @@ function validators.number(value, path)
   if type(value) == "boolean" and not path:find "%.exclusive" then return path .. ": a number expected" end
 end
 
-function validators.string(value, path)
+function validators.reference(value, path, _, root)
   if type(value) ~= "string" then return path .. ": a string expected" end
+  if referenced(root, value) == nil then
+    return ("%s: '%s' is not in this schema ($defs or definitions)"):format(path, value)
+  end
 end
 
 local function validate_type(value, path)
@@ -264,7 +276,7 @@ local function validate_type(value, path)
   end
 end
 
-function validate(node, path, depth)
+function validate(node, path, depth, root)
   if type(node) == "boolean" then return nil end
   if type(node) ~= "table" then return path .. ": a schema expected, got " .. type(node) end
   if depth > MAX_DEPTH then return path .. ": nests too deep" end
@@ -272,10 +284,11 @@ function validate(node, path, depth)
     local value = node[keyword]
     if value == json.null then return ("%s.%s: null is no %s"):format(path, keyword, kind) end
     if value ~= nil then
-      local problem = validators[kind](value, ("%s.%s"):format(path, keyword), depth + 1)
+      local problem = validators[kind](value, ("%s.%s"):format(path, keyword), depth + 1, root)
       if problem then return problem end
     end
   end
+  if node.type == json.null then return path .. ".type: null is no type" end
   if node.type ~= nil then return validate_type(node.type, path) end
 end
 
@@ -287,7 +300,7 @@ function schema.is_parameters(node)
   if node.type ~= "object" then return false, 'its type must be "object"' end
   local ok, message = pcall(json.encode, node)
   if not ok then return false, message end
-  local problem = validate(node, "schema", 0)
+  local problem = validate(node, "schema", 0, node)
   if problem then return false, problem end
   return true
 end

@@ -61,14 +61,18 @@ function tool.declaration(definition)
   }
 end
 
-local function cap(text)
+-- At most `limit` bytes of valid UTF-8, with what is missing in the middle counted.
+local function cap(text, limit)
+  limit = limit or MAX_TEXT_BYTES
   text = core.util.utf8_repair(text)
-  if #text <= MAX_TEXT_BYTES then return text end
-  local half = MAX_TEXT_BYTES // 2
+  if #text <= limit then return text end
+  local half = limit // 2
   local head, tail = core.util.utf8_head(text, half), core.util.utf8_tail(text, half)
   local missing = #text - #head - #tail
   return ("%s\n[… %d bytes left out …]\n%s"):format(head, missing, tail)
 end
+
+tool.cap = cap
 
 local function image_parts(result)
   local parts = core.json.array {}
@@ -111,7 +115,8 @@ function tool.message(err)
     local code = rawget(err, "code")
     return code and ("%s (%s)"):format(err.message, code) or err.message
   end
-  local text = tostring(err)
+  local ok, text = pcall(tostring, err)
+  if not ok then return "an error whose text cannot be read" end
   return (text:gsub("\nstack traceback:.*", ""))
 end
 

@@ -177,19 +177,30 @@ end
 
 -- ---- dispatching ----
 
+-- Long enough for the model to mend its call, short enough to leave room in its context.
+local MAX_PROBLEM_BYTES = 4000
+
+local Context = {}
+
+function Context.__index(_, key)
+  if key == "sandbox" then
+    error("this toolset has no sandbox: give one to barchan.toolset or to tools:bind", 2)
+  end
+end
+
 local function context(self, call)
   local state = self.state[call.name]
   if not state then
     state = {}
     self.state[call.name] = state
   end
-  return {
+  return setmetatable({
     sandbox = self.sandbox,
     call_id = call.id,
     state = state,
-    log = self.log or function() end,
+    log = function(...) core.host.print(call.name .. ":", ...) end,
     cancelled = task.cancelled,
-  }
+  }, Context)
 end
 
 local function is_cancelled(err) return type(err) == "table" and rawget(err, "code") == "cancelled" end
@@ -217,16 +228,16 @@ function Toolset:dispatch(call)
   local tools = declared_from[call] or self.source.tools
   local definition = tools.by_name[call.name]
   if not definition then
-    return fail("There is no tool '%s'. The tools are: %s.", call.name:sub(1, 100),
+    return fail("There is no tool '%s'. The tools are: %s.", tool.cap(call.name, 100),
       table.concat(tools.order, ", "))
   end
-  if type(call.arguments) ~= "table" then
+  if type(call.arguments) ~= "table" or core.json.is_array(call.arguments) then
     return fail("The arguments of '%s' must be a JSON object.", call.name)
   end
   local ok, problems = schema.check(call.arguments, definition.parameters)
   if not ok then
     return fail("The arguments of '%s' do not fit; it was not run.\n%s\nIts parameters are: %s",
-      call.name, problems, core.json.encode(definition.parameters))
+      call.name, tool.cap(problems, MAX_PROBLEM_BYTES), core.json.encode(definition.parameters))
   end
   local content, is_error = run(self, definition, call)
   return messages.tool_result(call, content, is_error)
@@ -235,23 +246,26 @@ end
 -- The answer to a call whose arguments could not be read.
 local function reject(call)
   return messages.tool_result(call, ("The call of '%s' was not run: %s"):format(
-    tostring(call.name), tostring(call.error)), true)
+    tool.cap(tostring(call.name), 100), tool.cap(tostring(call.error), MAX_PROBLEM_BYTES)), true)
 end
 
 --- Every call of a reply, those that cannot be run last.
 local function calls_of(reply)
-  local calls = {}
-  for _, call in ipairs(reply.tool_calls or {}) do calls[#calls + 1] = call end
+  local calls, runnable = {}, {}
+  for _, call in ipairs(reply.tool_calls or {}) do
+    calls[#calls + 1] = call
+    runnable[call] = true
+  end
   for _, call in ipairs(reply.invalid_tool_calls or {}) do calls[#calls + 1] = call end
-  return calls
+  return calls, runnable
 end
 toolset.calls_of = calls_of
 
-local function run_call(self, call, index)
+local function run_call(self, call, index, may_run)
   if index > MAX_CALLS_PER_TURN then
     return messages.tool_result(call, ("not run: at most %d calls a turn"):format(MAX_CALLS_PER_TURN), true)
   end
-  if call.error ~= nil then return reject(call) end
+  if not may_run then return reject(call) end
   return self:dispatch(call)
 end
 
@@ -262,16 +276,19 @@ local function message_of(call, outcome)
 end
 
 --- Answers every call of a reply: the runnable ones run in parallel; one tool message per call is
---- appended to `list`, in order, also when this task is cancelled meanwhile. `around(call, run)` may wrap
---- each run (policies, events); it returns the message. Returns how many calls there were.
+--- appended to `list`, in order, also when this task is cancelled meanwhile. `around(call, run, may_run)`
+--- may wrap each run (policies, events); it returns the message. Returns how many calls there were.
 function Toolset:answer(reply, list, around)
-  local calls, tasks = calls_of(reply), {}
+  local calls, runnable = calls_of(reply)
+  local tasks = {}
   for i, call in ipairs(calls) do
     local function run_it(changed)
       if changed and changed ~= call then declared_from[changed] = declared_from[call] end
-      return run_call(self, changed or call, i)
+      return run_call(self, changed or call, i, runnable[call])
     end
-    tasks[i] = task.spawn(function() return around and around(call, run_it) or run_it() end)
+    tasks[i] = task.spawn(function()
+      return around and around(call, run_it, runnable[call]) or run_it()
+    end)
   end
   local failure
   for i, t in ipairs(tasks) do

@@ -18,14 +18,14 @@ end
 function transcript.open(path, opts)
   if not io then return nil, failure "transcript: this engine has no files" end
   local append = opts and opts.append
-  if not append then
-    local existing = io.open(path, "r")
-    if existing then
-      existing:close()
-      return nil, failure(("transcript: '%s' exists; choose another name or remove it"):format(path))
+  local ok, err = core.host.prepare_file(path, append)
+  if not ok then
+    if err.code == "exists" then
+      err.message = ("transcript: '%s' exists; choose another name or remove it"):format(path)
     end
+    return nil, err
   end
-  local file, problem = io.open(path, append and "a" or "w")
+  local file, problem = io.open(path, "a")
   if not file then return nil, failure("transcript: " .. problem) end
   local self = setmetatable({ file = file, path = path }, Writer)
   if not append then
@@ -41,8 +41,9 @@ end
 
 --- Writes one event, whole, at once.
 function Writer:write(event)
-  assert(self.file:write(core.json.encode(event), "\n"))
-  assert(self.file:flush())
+  local ok, problem = self.file:write(core.json.encode(event), "\n")
+  if ok then ok, problem = self.file:flush() end
+  if not ok then error(("transcript: cannot write '%s': %s"):format(self.path, problem), 0) end
 end
 
 function Writer:close()

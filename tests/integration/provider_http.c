@@ -264,6 +264,7 @@ START_TEST(errors_are_typed)
     ck_assert_str_eq(err.request_id, "req_head");
     err = fail_with("html", plain_request, NULL);
     ck_assert_ptr_nonnull(strstr(err.message, "HTML"));
+    ck_assert_int_eq(err.code, BARCHAN_EPROTOCOL);
 }
 END_TEST
 

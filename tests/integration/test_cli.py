@@ -99,6 +99,32 @@ class Exec(unittest.TestCase):
         self.assertEqual(process.wait(10), 130)
 
 
+class Output(unittest.TestCase):
+    """What cannot be written is said, and is no success."""
+
+    def shell(self, text):
+        return subprocess.run(["sh", "-c", text], capture_output=True, timeout=30, env={**CLEAN, "B": BIN})
+
+    def test_a_full_disk(self):
+        replay = os.path.join(EXAMPLES, "data/prime.jsonl")
+        for command in ("exec -- seq 100000", "exec -- echo hi", f"ask --json --replay {replay} hi", "doctor",
+                        "tools list", "exec --json -- true", "--version"):
+            done = self.shell(f"exec $B {command} >/dev/full")
+            self.assertEqual(done.returncode, 125, command)
+            self.assertIn(b"cannot write standard output", done.stderr, command)
+
+    def test_closed_descriptors(self):
+        self.assertEqual(self.shell("exec $B --version <&- 2>&-").returncode, 0)
+        self.assertEqual(self.shell("exec $B exec -- true <&- >&- 2>&-").returncode, 0)
+        self.assertEqual(self.shell("exec $B exec -- echo hi >&-").returncode, 125)
+        self.assertEqual(self.shell("exec $B exec --stdin -- cat <&-").returncode, 0)
+        self.assertEqual(self.shell("$B exec -- yes | head -n 1").stdout, b"y\n")
+
+    def test_bytes_in_json(self):
+        result = json.loads(barchan("exec", "--json", "--", "printf", "a\\377b").stdout)
+        self.assertEqual((result["out"], result["out_encoding"]), ("Yf9i", "base64"))
+
+
 class Run(unittest.TestCase):
     def script(self, text, *args):
         with tempfile.TemporaryDirectory() as folder:
@@ -133,6 +159,18 @@ class Run(unittest.TestCase):
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.stdout.read(), b"closed\n")
             self.assertEqual(process.wait(10), 130)
+
+
+    def test_one_signal_ends_a_script_that_never_waits(self):
+        for text in ("while true do end", "local b = require 'barchan' while true do pcall(b.sleep, 0.1) end"):
+            with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
+                file.write("print 'ready'\n" + text)
+                file.flush()
+                process = subprocess.Popen([BIN, "run", file.name], stdout=subprocess.PIPE, env=CLEAN)
+                process.stdout.readline()
+                process.terminate()
+                self.assertEqual(process.wait(20), -signal.SIGTERM)
+                process.stdout.close()
 
 
 class Ask(unittest.TestCase):
@@ -193,6 +231,43 @@ class Ask(unittest.TestCase):
     def test_the_prompt_from_standard_input(self):
         done = barchan("ask", "--json", "--replay", self.replay, "-", stdin=b"from stdin")
         self.assertEqual(json.loads(done.stdout.splitlines()[0])["messages"][0]["content"], "from stdin")
+
+    def hostile(self, *replies):
+        file = tempfile.NamedTemporaryFile("w", suffix=".jsonl")
+        self.addCleanup(file.close)
+        for event in ({"type": "transcript", "version": 1}, *({"type": "model_reply", "reply": r} for r in replies)):
+            file.write(json.dumps(event) + "\n")
+        file.flush()
+        return barchan("ask", "--replay", file.name, "?")
+
+    def test_hostile_transcripts(self):
+        call = {"id": "1", "name": "exec", "arguments": {"command": "echo RAN"}}
+        done = self.hostile({"text": "t", "invalid_tool_calls": [call]}, {"text": "end"})
+        self.assertNotIn(b"out: RAN", done.stderr)
+        done = self.hostile({"text": "x", "stop_reason": "\u001b]0;pwn\u0007\u202e\u061c"})
+        self.assertNotIn(b"\x1b", done.stderr + done.stdout)
+        self.assertNotIn("\u202e".encode(), done.stderr)
+        for reply in ({"usage": None}, {"usage": 5}, {"invalid_tool_calls": 5}, {"invalid_tool_calls": [None]},
+                      {"stop_reason": None}, {"stop_reason": []}, {"tool_calls": 5}, {"tool_calls": [call, call]},
+                      {"text": 5}, {"role": "x"}, {"tool_calls": [{**call, "arguments": "x"}]}, [], None, 5):
+            done = self.hostile(reply)
+            self.assertIn(done.returncode, (0, 1, 125), reply)
+            self.assertNotIn(b"attempt to", done.stderr, reply)
+            self.assertNotIn(b"out: RAN", done.stderr, reply)
+            if done.returncode:
+                self.assertNotEqual(done.stderr.strip(), b"", reply)
+
+    def test_transcripts_go_to_regular_files_only(self):
+        with tempfile.TemporaryDirectory() as folder:
+            fifo = os.path.join(folder, "fifo")
+            os.mkfifo(fifo)
+            done = barchan("ask", "--transcript", fifo, "--replay", self.replay, "?", timeout=20)
+            self.assertEqual(done.returncode, 125)
+            path = os.path.join(folder, "new")
+            barchan("ask", "--transcript", path, "--replay", self.replay, "?")
+            self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        done = barchan("ask", "--transcript", "/dev/full", "--replay", self.replay, "?")
+        self.assertEqual(done.returncode, 125)
 
     def test_limits(self):
         done = barchan("ask", "--max-steps", "1", "--replay", self.replay, "?")

@@ -24,14 +24,17 @@ def openssl(*arguments):
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
 
 
+NEW_KEY = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
+
+
 def make_ca(name):
-    openssl("req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=" + name,
-            "-keyout", name + ".key", "-out", name + ".pem")
+    openssl("req", "-x509", *NEW_KEY, "-days", "2", "-subj", "/CN=" + name, "-keyout", name + ".key",
+            "-out", name + ".pem")
 
 
 def make_cert(name, ca, names, days):
-    openssl("req", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=" + name, "-keyout", name + ".key",
-            "-out", name + ".csr")
+    openssl("req", *NEW_KEY, "-subj", "/CN=" + name, "-keyout", name + ".key", "-out",
+            name + ".csr")
     with open("names", "w") as file:
         file.write("subjectAltName=" + names)
     openssl("x509", "-req", "-in", name + ".csr", "-CA", ca + ".pem", "-CAkey", ca + ".key",

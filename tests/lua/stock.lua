@@ -71,6 +71,11 @@ function T:test_a_task_resumed_behind_the_schedulers_back()
   lu.assertFalse((t:wait()))
 end
 
+function T:test_the_result_of_a_stream_that_nobody_reads()
+  local sbx <close> = assert(barchan.sandbox())
+  lu.assertEquals(sbx:stream("head -c 40000000 /dev/zero"):result().exit_code, 0)
+end
+
 function T:test_the_agent()
   local here = arg[0]:match "^(.*)/" or "."
   local sbx <close> = assert(barchan.sandbox())

@@ -138,6 +138,15 @@ function T:test_bad_calls_say_what_to_do()
   lu.assertErrorMsgContains("give either", sbx.exec, sbx, {})
   lu.assertErrorMsgContains("give either", sbx.exec, sbx, { "ls", sh = "ls" })
   lu.assertErrorMsgContains("NUL", sbx.exec, sbx, { "a\0b" })
+  lu.assertErrorMsgContains("a hole: word 2 is nil", sbx.exec, sbx, { "echo", nil, "x" })
+  lu.assertErrorMsgContains("give either", sbx.exec, sbx, { sh = "ls", [2] = "x" })
+  lu.assertErrorMsgContains("must not be negative", sbx.exec, sbx, { "ls", output_limit = -1 })
+  lu.assertErrorMsgContains("'storage' must be greater", barchan.sandbox, { storage = -1 })
+  lu.assertErrorMsgContains("'mode' must be from", sbx.files.write, sbx.files, "x", "y", { mode = -1 })
+  lu.assertErrorMsgContains("'depth' must be from", sbx.files.list, sbx.files, ".", { depth = 1 << 40 })
+  local stream <close> = sbx:stream "cat"
+  lu.assertErrorMsgContains("start the stream with stdin = true", stream.write, stream, "x")
+  lu.assertErrorMsgContains("a string expected", stream.write, stream, 5)
   lu.assertErrorMsgContains("NUL", sbx.exec, sbx, { "ls", env = { A = "x\0y" } })
   lu.assertErrorMsgContains("option 'timeout': at most", barchan.sandbox, { timeout = 3e6 })
   lu.assertErrorMsgContains("a variable's name", sbx.exec, sbx, { "ls", env = { ["A=B"] = "1" } })
@@ -198,6 +207,30 @@ function T:test_upload_and_download()
   lu.assertFalse(sbx.files:exists "big.barchan-part")
 end
 
+function T:test_a_failing_upload_leaves_nothing_and_says_why()
+  local sbx <close> = sandbox()
+  local function part_is_gone() lu.assertEquals(#assert(sbx.files:list ".") , 0) end
+  local none, err = sbx.files:upload(assert(io.open "/tmp"), "x")
+  lu.assertNil(none)
+  lu.assertStrContains(tostring(err), "Is a directory")
+  part_is_gone()
+  lu.assertErrorMsgContains("the source returned a number", sbx.files.upload, sbx.files, function() return 5 end, "x")
+  part_is_gone()
+  lu.assertErrorMsgContains("broken source", sbx.files.upload, sbx.files, function() error "broken source" end, "x")
+  part_is_gone()
+end
+
+function T:test_the_result_of_a_stream_that_nobody_reads()
+  local sbx <close> = sandbox()
+  lu.assertEquals(sbx:stream("head -c 40000000 /dev/zero; exit 3"):result().exit_code, 3)
+end
+
+function T:test_output_limit_0_keeps_nothing()
+  local sbx <close> = sandbox()
+  local r = assert(sbx:exec { sh = "echo hello", output_limit = 0 })
+  lu.assertEquals({ r.out, r.out_dropped }, { "", 6 })
+end
+
 function T:test_the_built_in_tools()
   local sbx <close> = sandbox()
   local tools = barchan.toolset { "exec", "read_file", "write_file", "list_files", "run_python", sandbox = sbx }
@@ -213,6 +246,7 @@ function T:test_the_built_in_tools()
   local text, is_error = call("read_file", { path = "nothing" })
   lu.assertTrue(is_error)
   lu.assertStrContains(text, "not_found")
+  lu.assertStrContains(call("read_file", { path = "a/b.txt", offset = 1e300 }), "offset: integer expected")
   text = call("run_python", { code = "def f():\n  raise ValueError('é')\nf()" })
   lu.assertStrContains(text, "exit_code: 1")
   lu.assertStrContains(text, "ValueError: é")

@@ -65,6 +65,24 @@ function T:test_combinations_and_references()
   lu.assertEquals(problems('{"v":1,"child":{}}', tree), "child.v: is missing")
 end
 
+function T:test_references_of_every_form()
+  local rule = {
+    type = "object", properties = { x = { ["$ref"] = "#/$defs/a" }, y = { ["$ref"] = "#/definitions/c" }, z = false },
+    ["$defs"] = { a = { ["$ref"] = "#/$defs/b" }, b = { type = "string" } }, definitions = { c = { type = "integer" } },
+  }
+  lu.assertTrue((schema.is_parameters(rule)))
+  lu.assertEquals(problems('{"x":"s","y":1}', rule), "")
+  lu.assertEquals(problems('{"x":1}', rule), "x: string expected, got integer")
+  lu.assertEquals(problems('{"y":"s"}', rule), "y: integer expected, got string")
+  lu.assertEquals(problems('{"z":1}', rule), "z: nothing is allowed here")
+  rule.properties.x = { ["$ref"] = "#/$defs/nowhere" }
+  local ok, problem = schema.is_parameters(rule)
+  lu.assertFalse(ok)
+  lu.assertStrContains(problem, "'#/$defs/nowhere' is not in this schema")
+  local loop = { type = "object", ["$defs"] = { a = { ["$ref"] = "#/$defs/a" } }, properties = { x = { ["$ref"] = "#/$defs/a" } } }
+  lu.assertEquals(problems('{"x":1}', loop), "")
+end
+
 function T:test_endless_references_end()
   local loop = { ["$defs"] = { a = { allOf = { { ["$ref"] = "#/$defs/a" } } } }, ["$ref"] = "#/$defs/a" }
   lu.assertStrContains(problems("1", loop), "nests too deep")
@@ -86,7 +104,8 @@ function T:test_schemas_are_checked_when_a_tool_is_defined()
     { properties = null }, { properties = { a = 7 } }, { required = null }, { required = { 1 } },
     { properties = { a = { properties = null } } }, { properties = { a = { minimum = "5" } } },
     { properties = { a = { anyOf = {} } } }, { properties = { a = { enum = 3 } } },
-    { properties = { a = { type = { {} } } } }, { additionalProperties = 3 },
+    { properties = { a = { type = { {} } } } }, { additionalProperties = 3 }, { required = "a" },
+    { properties = { a = { type = null } } }, { ["$defs"] = { x = 5 } }, { properties = { a = { minItems = null } } },
   } do
     bad.type = "object"
     local ok, problem = schema.is_parameters(bad)

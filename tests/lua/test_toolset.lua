@@ -85,6 +85,36 @@ function T:test_a_tool_that_throws_is_an_error_result_without_a_traceback()
   lu.assertEquals(message.content, "it broke")
 end
 
+function T:test_a_toolset_without_a_sandbox_says_so()
+  local message = call(barchan.toolset { "exec" }, { command = "ls" }, "exec")
+  lu.assertTrue(message.is_error)
+  lu.assertStrContains(message.content, "this toolset has no sandbox")
+end
+
+function T:test_answers_to_wrong_calls_are_bounded()
+  local tools = toolset { name = "t", description = "", run = print,
+    parameters = { type = "object", properties = {}, additionalProperties = false } }
+  lu.assertTrue(#call(tools, { [("k"):rep(1000000)] = 1 }, "t").content < 6000)
+  lu.assertStrContains(call(tools, barchan.json.decode "[]", "t").content, "must be a JSON object")
+end
+
+function T:test_what_a_model_marked_invalid_never_runs()
+  local ran = false
+  local list = {}
+  toolset(add_tool(function() ran = true end)):answer({
+    invalid_tool_calls = { { id = "1", name = "add", arguments = { a = 1, b = 2 } } },
+  }, list)
+  lu.assertFalse(ran)
+  lu.assertTrue(list[1].is_error)
+end
+
+function T:test_errors_of_odd_kinds()
+  local odd = setmetatable({}, { __tostring = function() error "no text" end })
+  for _, err in ipairs { odd, 42, true, print } do
+    lu.assertTrue(call(toolset(add_tool(function() error(err) end)), { a = 1, b = 2 }).is_error)
+  end
+end
+
 function T:test_answer_keeps_order_and_answers_every_call()
   local tools = toolset({
     name = "wait", description = "", run = function(args, ctx)

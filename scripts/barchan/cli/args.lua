@@ -22,7 +22,8 @@ local converters = {
 
 local function convert(name, rule, text)
   local value = converters[rule.type](text)
-  if value == nil or (type(value) == "number" and value ~= value) then
+  local is_number = type(value) == "number"
+  if value == nil or (is_number and (value ~= value or value == math.huge or value == -math.huge)) then
     fail("--%s takes %s %s, got '%s'", name, rule.type == "integer" and "an" or "a", rule.type, text)
   end
   if rule.positive and value <= 0 then fail("--%s must be greater than 0", name) end

@@ -10,6 +10,8 @@ local toolset = require "barchan.toolset"
 local transcript = require "barchan.transcript"
 local ui = require "barchan.cli.ui"
 
+local out = ui.out
+
 local command = {
   summary = "ask a model that has a sandbox",
   usage = [[
@@ -84,6 +86,7 @@ local function tool_list(given, sbx)
   local list = {}
   if given.tools then
     for name in given.tools:gmatch("[^,]+") do list[#list + 1] = name end
+    if #list == 0 then args.fail("--tools names no tool") end
   else
     list = toolset.built_in_names()
   end
@@ -130,15 +133,16 @@ function command.main(words)
     transcript = writer,
     on_event = function(event)
       if not given.json then return show:event(event) end
-      io.stdout:write(core.json.encode(event), "\n")
-      io.stdout:flush()
+      out(core.json.encode(event), "\n")
     end,
   }
   local result = a:run(prompt)
   if writer then writer:close() end
   if result.stop_reason == "cancelled" then error(result.error, 0) end
   if result.stop_reason == "end_turn" or result.stop_reason == "stop_sequence" then return 0 end
-  return result.stop_reason == "error" and EXIT_FAILED or EXIT_STOPPED
+  if result.stop_reason ~= "error" then return EXIT_STOPPED end
+  if given.json then io.stderr:write("barchan: ", ui.visible(tool.message(result.error)), "\n") end
+  return EXIT_FAILED
 end
 
 return command

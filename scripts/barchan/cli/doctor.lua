@@ -2,6 +2,9 @@
 local _, core = ...
 
 local args = require "barchan.cli.args"
+local ui = require "barchan.cli.ui"
+
+local out = ui.out
 
 local command = {
   summary = "tell what this machine can do and what is missing",
@@ -48,13 +51,13 @@ function command.main(words)
     if row.state == "missing" then missing = missing + 1 end
   end
   if given.json then
-    io.stdout:write(core.json.encode(rows), "\n")
+    out(core.json.encode(rows), "\n")
     return missing > 0 and 1 or 0
   end
   for _, row in ipairs(rows) do
-    io.stdout:write(("%-8s %-30s %s\n"):format(marks[row.state] or row.state, row.name, row.detail or ""))
+    out(("%-8s %-30s %s\n"):format(marks[row.state] or row.state, row.name, row.detail or ""))
     if row.state == "missing" and row.remedy and row.remedy ~= core.json.null then
-      io.stdout:write((" "):rep(9), "remedy: ", row.remedy, "\n")
+      out((" "):rep(9), "remedy: ", row.remedy, "\n")
     end
   end
   return missing > 0 and 1 or 0

@@ -4,6 +4,9 @@ local _, core = ...
 local args = require "barchan.cli.args"
 local sandbox = require "barchan.sandbox"
 local tool = require "barchan.tool"
+local ui = require "barchan.cli.ui"
+
+local out = ui.out
 
 local command = {
   summary = "run one command in a fresh sandbox",
@@ -17,7 +20,8 @@ Runs a command in a fresh sandbox and passes its output on. The sandbox ends wit
   --env K=V      a variable for the command; may be repeated
   --cwd D        working directory (default: /workspace)
   --stdin        pass standard input on to the command
-  --json         print the result as one JSON object instead
+  --json         print the result as one JSON object instead; output that is not UTF-8 is in base64, and
+                 out_encoding or err_encoding says so
 
 exit code: the command's own; 124 timeout; 125 Barchan failed; 126 not executable; 127 not found;
 128+n killed by signal n; 130 interrupted.
@@ -81,9 +85,33 @@ local function pump_input(stream)
   stream:close_input()
 end
 
+local BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+
+local function base64(bytes)
+  local parts = {}
+  for i = 1, #bytes, 3 do
+    local a, b, c = bytes:byte(i, i + 2)
+    local n = a << 16 | (b or 0) << 8 | (c or 0)
+    local four = ""
+    for shift = 18, 0, -6 do
+      local digit = (n >> shift & 63) + 1
+      four = four .. BASE64:sub(digit, digit)
+    end
+    parts[#parts + 1] = four
+  end
+  local text, missing = table.concat(parts), (3 - #bytes % 3) % 3
+  return text:sub(1, #text - missing) .. ("="):rep(missing)
+end
+
+-- JSON has no bytes: output that is not UTF-8 is given in base64, and says so.
 local function print_json(result)
   setmetatable(result, nil)
-  io.stdout:write(core.json.encode(result), "\n")
+  for _, stream in ipairs { "out", "err" } do
+    if not utf8.len(result[stream]) then
+      result[stream], result[stream .. "_encoding"] = base64(result[stream]), "base64"
+    end
+  end
+  out(core.json.encode(result), "\n")
 end
 
 function command.main(words)
@@ -113,9 +141,7 @@ function command.main(words)
     if given.json then
       table.insert(kept[name], chunk)
     else
-      local file = name == "out" and io.stdout or io.stderr
-      file:write(chunk)
-      file:flush()
+      if name == "out" then out(chunk) else io.stderr:write(chunk) end
     end
   end
   if input then input:cancel() end

@@ -4,6 +4,9 @@ local _, core = ...
 
 local options = require "barchan.options"
 local tool = require "barchan.tool"
+local ui = require "barchan.cli.ui"
+
+local out = ui.out
 
 local cli = {}
 
@@ -40,7 +43,7 @@ local function run_command(name, words)
   local ok, code = pcall(command.main, words)
   if ok then return code end
   if type(code) == "table" and code.help then
-    io.stdout:write(command.usage)
+    out(command.usage)
     return 0
   end
   if type(code) == "table" and code.usage then
@@ -59,11 +62,11 @@ local function dispatch(words)
   end
   if first == "help" and words[1] and is_command(words[1]) then return run_command(words[1], { "--help" }) end
   if first == "--help" or first == "-h" or first == "help" then
-    io.stdout:write(help())
+    out(help())
     return 0
   end
   if first == "--version" then
-    io.stdout:write("barchan ", core.util.version, "\n")
+    out("barchan ", core.util.version, "\n")
     return 0
   end
   if is_command(first) then return run_command(first, words) end

@@ -6,6 +6,9 @@ local sandbox = require "barchan.sandbox"
 local snapshot = require "barchan.snapshot"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
+local ui = require "barchan.cli.ui"
+
+local out = ui.out
 
 local command = {
   summary = "list, call, check or watch tools",
@@ -41,18 +44,19 @@ local function list(given)
   if not given.format then
     for _, declared in ipairs(tools:declarations()) do
       local first = (declared.description or ""):match("^[^\n]*")
-      io.stdout:write(("%-14s %s\n"):format(declared.name, first))
+      out(("%-14s %s\n"):format(declared.name, first))
     end
     return 0
   end
   local text, err = core.model.render_tools(given.format, tools:declarations())
   if not text then args.fail("%s", tool.message(err)) end
-  io.stdout:write(text, "\n")
+  out(text, "\n")
   return 0
 end
 
 local function call(given, rest)
   local name, json = rest[1], rest[2] or "{}"
+  if #rest > 2 then args.fail("call: unexpected argument '%s'", rest[3]) end
   if not name then args.fail("call: the tool's name is missing") end
   local arguments, problem = core.json.decode(json)
   if problem then args.fail("call: the arguments are not JSON: %s", problem) end
@@ -62,7 +66,8 @@ local function call(given, rest)
   local message = all_tools(given.dir, sbx):dispatch { id = "call", name = name, arguments = arguments }
   local content = message.content
   if type(content) ~= "string" then content = core.json.encode(content) end
-  io.stdout:write(content, "\n")
+  if core.host.is_terminal(1) then content = ui.visible(content) end
+  out(content, "\n")
   return message.is_error and 1 or 0
 end
 
@@ -73,17 +78,17 @@ local function check(dirs)
     io.stderr:write(snapshot.describe(problem), "\n")
     return 1
   end
-  io.stdout:write(("%d tools: %s\n"):format(#taken.order, table.concat(taken.order, ", ")))
+  out(("%d tools: %s\n"):format(#taken.order, table.concat(taken.order, ", ")))
   return 0
 end
 
 local function show_change(event)
   if event.type == "tools_reload_failed" then
-    io.stdout:write("refused, the old set stays: ", event.message, "\n")
+    out("refused, the old set stays: ", event.message, "\n")
     return
   end
   for _, kind in ipairs { "added", "changed", "removed" } do
-    if #event[kind] > 0 then io.stdout:write(kind, ": ", table.concat(event[kind], ", "), "\n") end
+    if #event[kind] > 0 then out(kind, ": ", table.concat(event[kind], ", "), "\n") end
   end
 end
 
@@ -91,9 +96,8 @@ local function watch(dirs)
   if #dirs == 0 then args.fail("watch: a directory is missing") end
   local ok, tools = pcall(toolset.create, { dir = dirs, watch = true, on_event = show_change })
   if not ok then error(tools, 0) end
-  io.stdout:write("tools: ", table.concat(tools:names(), ", "), "\n")
+  out("tools: ", table.concat(tools:names(), ", "), "\n")
   while true do
-    io.stdout:flush()
     tools:wait_change()
     tools:refresh()
   end

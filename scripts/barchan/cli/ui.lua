@@ -6,6 +6,13 @@ local task = require "barchan.task"
 
 local ui = {}
 
+--- Writes to standard output; a full disk or a closed descriptor ends the command with the reason.
+function ui.out(...)
+  local ok, problem = io.stdout:write(...)
+  if ok then ok, problem = io.stdout:flush() end
+  if not ok then error("cannot write standard output: " .. tostring(problem), 0) end
+end
+
 local FRAMES = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
 
 -- Guest and model text goes to a terminal: control characters (but newline and tab), and characters
@@ -18,11 +25,14 @@ local function visible(text)
   end)
   return (text:gsub("\xE2\x80[\x8B-\x8F\xA8-\xAE]", function(c)
     return ("\\u{%x}"):format(utf8.codepoint(c))
-  end):gsub("\xE2\x81[\xA6-\xA9]", function(c)
+  end):gsub("\xE2\x81[\xA0-\xAF]", function(c)
     return ("\\u{%x}"):format(utf8.codepoint(c))
   end):gsub("\xC2[\x80-\x9F]", function(c)
     return ("\\u{%x}"):format(utf8.codepoint(c))
-  end))
+  end):gsub("\xD8\x9C", "\\u{61c}"):gsub("\xEF\xBB\xBF", "\\u{feff}")
+    :gsub("\xF3\xA0[\x80-\x81][\x80-\xBF]", function(c) -- tags: invisible letters
+      return ("\\u{%x}"):format(utf8.codepoint(c))
+    end))
 end
 ui.visible = visible
 
@@ -42,8 +52,7 @@ end
 function Show:line(text)
   self:clear_spinner()
   if self.text_open then
-    io.stdout:write("\n")
-    io.stdout:flush()
+    ui.out("\n")
     self.text_open = false
   end
   io.stderr:write(text, "\n")
@@ -76,8 +85,7 @@ function handlers.text_delta(self, event)
   self:clear_spinner()
   self.waiting_since = nil
   if not self.quiet then
-    io.stdout:write(visible(event.text))
-    io.stdout:flush()
+    ui.out(visible(event.text))
     self.text_open = event.text:sub(-1) ~= "\n"
   end
 end
@@ -102,11 +110,11 @@ end
 function handlers.run_finished(self, event)
   self.waiting_since = nil
   self:clear_spinner()
-  if self.text_open then io.stdout:write("\n") end
+  if self.text_open then ui.out("\n") end
   self.text_open = false
   if event.stop_reason ~= "end_turn" and event.stop_reason ~= "stop_sequence" then
     local why = event.error and ": " .. visible(event.error.message) or ""
-    self:line(self:paint("33", "stopped: " .. event.stop_reason) .. why)
+    self:line(self:paint("33", "stopped: " .. visible(event.stop_reason)) .. why)
   end
 end
 
