@@ -145,7 +145,7 @@ int barchan_doctor(barchan_runtime *rt, char **json, barchan_error *err)
     struct wait wait = {0};
     if (json == NULL) return bc_error_set(err, BARCHAN_EINVAL, "json is NULL");
     int rc = bc_runtime_check(rt, err);
-    if (rc == 0) rc = bc_sandbox_may_wait(rt, err);
+    if (rc == 0) rc = bc_runtime_may_wait(rt, err);
     if (rc == 0) rc = barchan_doctor_start(rt, on_report, &wait, err);
     if (rc == 0) rc = bc_runtime_wait(rt, &wait.done, err);
     if (rc < 0) return rc;

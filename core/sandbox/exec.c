@@ -336,7 +336,7 @@ int barchan_sandbox_exec(barchan_sandbox *sbx, const barchan_exec_options *optio
     int rc = bc_sandbox_check(sbx, err);
     if (rc < 0) return rc;
     barchan_runtime *rt = sbx->rt;
-    rc = bc_sandbox_may_wait(rt, err); /* before anything is started */
+    rc = bc_runtime_may_wait(rt, err); /* before anything is started */
     if (rc == 0) rc = barchan_sandbox_exec_start(&exec, sbx, options, on_done, &wait, err);
     return rc < 0 ? rc : bc_runtime_wait(rt, &wait.done, err);
 }

@@ -27,7 +27,7 @@ int barchan_sandbox_file(barchan_sandbox *sbx, const barchan_file_request *reque
     int rc = bc_sandbox_check(sbx, err);
     if (rc < 0) return rc;
     barchan_runtime *rt = sbx->rt;
-    rc = bc_sandbox_may_wait(rt, err);
+    rc = bc_runtime_may_wait(rt, err);
     if (rc == 0) rc = barchan_sandbox_file_start(NULL, sbx, request, on_done, &wait, err);
     if (rc == 0) rc = bc_runtime_wait(rt, &wait.done, err);
     if (rc < 0 || wait.error.code == 0) return rc;

@@ -84,8 +84,6 @@ int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
 void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barchan_error *why);
 /* A call on the sandbox is allowed: it exists and has not ended. */
 int bc_sandbox_check(const barchan_sandbox *sbx, barchan_error *err);
-/* A call that waits is allowed here: not inside a callback. */
-int bc_sandbox_may_wait(barchan_runtime *rt, barchan_error *err);
 int bc_stream_open(bc_stream *stream, barchan_sandbox *sbx, const bc_stream_ops *ops,
                    barchan_error *err);
 void bc_stream_close(bc_stream *stream);

@@ -351,7 +351,7 @@ int barchan_sandbox_create(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, barchan_error *err)
 {
     struct create_wait wait = {0};
-    int rc = bc_sandbox_may_wait(rt, err);
+    int rc = bc_runtime_may_wait(rt, err);
     if (rc == 0) rc = barchan_sandbox_create_start(out, rt, profile, on_created, &wait, err);
     if (rc < 0) return rc;
     rc = bc_runtime_wait(rt, &wait.done, err);

@@ -13,12 +13,6 @@ int bc_sandbox_check(const barchan_sandbox *sbx, barchan_error *err)
     return 0;
 }
 
-int bc_sandbox_may_wait(barchan_runtime *rt, barchan_error *err)
-{
-    const int done = 1;
-    return bc_runtime_wait(rt, &done, err);
-}
-
 int bc_stream_open(bc_stream *stream, barchan_sandbox *sbx, const bc_stream_ops *ops,
                    barchan_error *err)
 {
