@@ -65,6 +65,14 @@ class Examples(unittest.TestCase):
         self.assertEqual(json.loads(results[0]["content"])["status"], "shipped")
         self.assertEqual(events[-1]["type"], "run_finished")
 
+    def test_embed_epoll(self):
+        code, out, err = run(f"{BUILD}/examples/embed_epoll", "examples", "examples/data/wait.jsonl")
+        self.assertEqual(code, 0, err)
+        self.assertEqual(json.loads(out)["text"], "I waited a moment.")
+        ticks, used = map(int, re.search(r"ticked (\d+) times and used (\d+) ms", err).groups())
+        self.assertGreaterEqual(ticks, 10)  # of 20 in the second that the tool takes: it did not block
+        self.assertLess(used, 500)  # nor did it spin
+
     def test_two_runtimes(self):
         code, out, err = run(f"{BUILD}/examples/two_runtimes")
         self.assertEqual((code, out), (0, "thread 1: 5 of 5 commands\nthread 2: 5 of 5 commands\n"), err)
