@@ -6,5 +6,5 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/core/cmake/bootstrap.sh"
 
 bootstrap_packages $BUILD_PACKAGES python3
-bootstrap_build "$top" "$top/build/release" -DCMAKE_BUILD_TYPE=Release
+bootstrap_build "$top" "$top/build/release" -DCMAKE_BUILD_TYPE=Release -DBARCHAN_EXAMPLES=ON
 exec "$top/build/release/bin/barchan" run "$top/examples/prime.lua" "$@"

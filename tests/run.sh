@@ -8,12 +8,17 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build/tests
 sanitize=
 filter=.
+usage="tests/run.sh [--long] [--sanitize address|thread] [--filter REGEX]"
 while [ $# -gt 0 ]; do
+    case $1 in
+    --help) say "$usage"; exit 0 ;;
+    --sanitize | --filter) [ $# -gt 1 ] || die "$1 needs a value: $usage" ;;
+    esac
     case $1 in
     --long) export BARCHAN_LONG=1 ;;
     --sanitize) shift; sanitize=$1; build=$top/build/tests-$1 ;;
     --filter) shift; filter=$1 ;;
-    *) die "unknown option '$1'; --long, --sanitize address|thread and --filter REGEX are known" ;;
+    *) die "unknown option '$1': $usage" ;;
     esac
     shift
 done

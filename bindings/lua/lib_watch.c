@@ -60,6 +60,22 @@ static int l_watch_wait(lua_State *L)
     return bl_wait(L, &self->op, finish_wait);
 }
 
+static int finish_settle(lua_State *L, bl_op *op)
+{
+    (void)L;
+    (void)op; /* changed tells */
+    return 0;
+}
+
+/* watch:settle(): when something has just happened, until it is over (a second at most) */
+static int l_watch_settle(lua_State *L)
+{
+    struct dirs_watch *self = check_watch(L, 1);
+    lua_settop(L, 1);
+    if (self->op.ready || self->op.waiter != NULL || !bc_dir_watch_pending(self->core)) return 0;
+    return bl_wait(L, &self->op, finish_settle);
+}
+
 /* watch:changed() -> whether something may have changed since the last wait or changed */
 static int l_watch_changed(lua_State *L)
 {
@@ -83,6 +99,7 @@ void bl_open_watch(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"open", l_watch_open}, {NULL, NULL}};
     static const luaL_Reg methods[] = {{"wait", l_watch_wait},
+                                       {"settle", l_watch_settle},
                                        {"changed", l_watch_changed},
                                        {"close", l_watch_close},
                                        {NULL, NULL}};

@@ -194,6 +194,7 @@ static void forget_join(bl_op *op)
 /* true and what the task returned, or false and what it threw. */
 static int push_results(lua_State *L, bl_task *task, int handle)
 {
+    task->seen = 1;
     lua_pushboolean(L, !task->failed);
     if (lua_getiuservalue(L, handle, VALUE_RESULTS) != LUA_TTABLE) {
         lua_pop(L, 1);
@@ -260,6 +261,18 @@ static int l_task_status(lua_State *L)
 static int l_task_close(lua_State *L)
 {
     bl_task_cancel(check_task(L, 1));
+    return 0;
+}
+
+/* A failure that nobody waited for must not vanish. */
+static int l_task_gc(lua_State *L)
+{
+    bl_task *task = check_task(L, 1);
+    if (!task->failed || task->seen || task->cancelled || task->on_end != NULL) return 0;
+    if (task->state->rt == NULL || lua_getiuservalue(L, 1, VALUE_RESULTS) != LUA_TTABLE) return 0;
+    lua_rawgeti(L, -1, 1);
+    bc_log(task->state->rt, BARCHAN_LOG_WARN, "a task failed and nobody waited for it: %.900s",
+           luaL_tolstring(L, -1, NULL));
     return 0;
 }
 
@@ -348,8 +361,10 @@ void bl_scheduler_open(lua_State *L)
 {
     static const luaL_Reg methods[] = {
         {"wait", l_task_wait}, {"cancel", l_task_cancel}, {"status", l_task_status}, {NULL, NULL}};
-    static const luaL_Reg meta[] = {
-        {"__close", l_task_close}, {"__tostring", l_task_tostring}, {NULL, NULL}};
+    static const luaL_Reg meta[] = {{"__close", l_task_close},
+                                    {"__gc", l_task_gc},
+                                    {"__tostring", l_task_tostring},
+                                    {NULL, NULL}};
     luaL_newmetatable(L, TASK_META);
     luaL_setfuncs(L, meta, 0);
     lua_pushliteral(L, "locked");

@@ -18,6 +18,7 @@ struct bl_task {
     int self_ref;    /* keeps the userdata alive until the task ends */
     int nargs;       /* for the first resume */
     int is_ready, ended, cancelled, failed;
+    int seen; /* somebody got its outcome */
 };
 
 void bl_task_make_ready(bl_task *task);

@@ -46,6 +46,10 @@ function(barchan_install_package)
     "-luv -lcurl -ljansson")
   barchan_pkg_config(barchan "The Barchan engine: sandboxes, model providers and Lua agents"
     "-luv -lcurl -ljansson -llua5.4-cjson -llua5.4")
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
+    DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  # To read and to copy; the libraries have their own embedded.
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts DESTINATION ${CMAKE_INSTALL_DATADIR}/barchan)
   set(where ${CMAKE_INSTALL_LIBDIR}/cmake/barchan)
   install(EXPORT barchanTargets NAMESPACE barchan:: DESTINATION ${where})
   configure_package_config_file(${PROJECT_SOURCE_DIR}/core/cmake/barchanConfig.cmake.in

@@ -82,6 +82,12 @@ static void on_readable(void *ud, unsigned events)
     }
 }
 
+int bc_dir_watch_pending(bc_dir_watch *self)
+{
+    on_readable(self, BC_READABLE);
+    return self->first_event_ms != 0;
+}
+
 static int copy_dirs(bc_dir_watch *self, const char *const *dirs, barchan_error *err)
 {
     size_t count = 0;

@@ -13,6 +13,9 @@ typedef struct bc_dir_watch bc_dir_watch;
 /* `dirs` is NULL-terminated and copied. `fn` runs in a dispatch. */
 int bc_dir_watch_open(bc_dir_watch **out, barchan_runtime *rt, const char *const *dirs,
                       void (*fn)(void *ud), void *ud, barchan_error *err);
+/* Whether something has happened that `fn` has not been told yet; what happened up to this call
+ * counts. */
+int bc_dir_watch_pending(bc_dir_watch *watch);
 /* NULL is ignored. */
 void bc_dir_watch_close(bc_dir_watch *watch);
 

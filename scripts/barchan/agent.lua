@@ -40,6 +40,9 @@ Agent.__index = Agent
 function agent.create(given)
   options.check("agent", given, spec)
   if given.model == nil then error("agent: option 'model' is missing", 2) end
+  if type(given.model.complete) ~= "function" then
+    error("agent: option 'model': a model expected (barchan.model), or a table with complete", 2)
+  end
   local tools = given.tools
   if tools ~= nil and not toolset.is_toolset(tools) then tools = toolset.create(tools) end
   local self = { policies = policy.list(given.policy) }
@@ -272,6 +275,9 @@ end
 ---@param prompt string|table
 ---@return table result
 function Agent:run(prompt)
+  if type(prompt) ~= "string" and type(prompt) ~= "table" then
+    error("run: a prompt expected: text, a message or a list of messages; got " .. type(prompt), 2)
+  end
   local list = {}
   for i, message in ipairs(messages.list(prompt)) do list[i] = message end
   local run = setmetatable({
@@ -290,6 +296,7 @@ function Agent:run(prompt)
   if not ok then stop_reason, err = "error", stop_reason end
   if type(err) == "table" and err.code == "cancelled" then
     stop_reason = run.timed_out and "budget" or "cancelled"
+    if run.timed_out then err = nil end
   end
   run:finish(stop_reason, err)
   return run:result(stop_reason, err)

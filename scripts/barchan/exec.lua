@@ -23,7 +23,10 @@ local spec = {
 --- argv (or whose `sh` is a shell command) and whose named keys are options.
 function exec.request(where, given)
   if type(given) == "string" then given = { sh = given } end
-  options.check(where, given, spec)
+  options.check(where, given, spec, 4)
+  if given.timeout == 0 or given.timeout == true then
+    error(where .. ": option 'timeout': seconds greater than 0, or false for none, expected", 3)
+  end
   local words, last = 0, 0
   for key in pairs(given) do
     if math.type(key) == "integer" then words, last = words + 1, math.max(last, key) end

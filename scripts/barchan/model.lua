@@ -84,6 +84,9 @@ function model.create(given)
   for key, value in pairs(given) do config[key] = value end
   config.stream = nil
   config.provider = config.provider or (config.replay and "replay")
+  if config.provider == nil then
+    error("model: option 'provider' is missing: anthropic, openai or replay", 2)
+  end
   local known = environment[config.provider]
   if known and (not config.base_url or config.use_key) then
     if not config.api_key and not core.util.has_key(known.key) and not config.base_url

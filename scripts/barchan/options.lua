@@ -74,18 +74,20 @@ end
 ---@param where string for the message: "sandbox"
 ---@param given table
 ---@param spec table<string|integer, string>
-function options.check(where, given, spec)
+---@param level integer? whose fault it is, as for `error`; 3, the caller's caller, by default
+function options.check(where, given, spec, level)
+  level = level or 3
   if type(given) ~= "table" then
-    error(("%s: a table of options expected, got %s"):format(where, type(given)), 3)
+    error(("%s: a table of options expected, got %s"):format(where, type(given)), level)
   end
   for key, value in pairs(given) do
     local expected = spec[key]
     if math.type(key) == "integer" and key > 0 then expected = spec[1] end
     if expected == nil then
-      error(where .. ": " .. options.unknown("option", tostring(key), sorted_keys(spec)), 3)
+      error(where .. ": " .. options.unknown("option", tostring(key), sorted_keys(spec)), level)
     end
     if not matches(value, expected) then
-      error(("%s: option '%s': %s expected, got %s"):format(where, key, expected, type(value)), 3)
+      error(("%s: option '%s': %s expected, got %s"):format(where, key, expected, type(value)), level)
     end
   end
   return given

@@ -269,16 +269,23 @@ function validators.reference(value, path, _, root)
   end
 end
 
+local type_names = {
+  string = true, number = true, integer = true, boolean = true, object = true, array = true, null = true,
+}
+
 local function validate_type(value, path)
   local kinds = type(value) == "table" and value or { value }
   for _, kind in ipairs(kinds) do
     if type(kind) ~= "string" then return path .. ".type: a name or a list of names expected" end
+    if not type_names[kind] then return ("%s.type: there is no type '%s'"):format(path, kind) end
   end
 end
 
 function validate(node, path, depth, root)
   if type(node) == "boolean" then return nil end
-  if type(node) ~= "table" then return path .. ": a schema expected, got " .. type(node) end
+  if type(node) ~= "table" or is_array(node) then
+    return path .. ": a schema expected, got a " .. (type(node) == "table" and "list" or type(node))
+  end
   if depth > MAX_DEPTH then return path .. ": nests too deep" end
   for keyword, kind in pairs(keyword_types) do
     local value = node[keyword]

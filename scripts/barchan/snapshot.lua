@@ -24,6 +24,7 @@ function Dir:environment()
   function env.require(name)
     if self.files[name] == nil then return require(name) end
     self.required[name] = true
+    if self.loading then self.uses[self.loading][name] = true end
     return self:load(name)
   end
   return env
@@ -39,7 +40,11 @@ function Dir:load(name)
   local chunk, problem = core.scripts.load_string(file.text, "@" .. file.path, self.env)
   if not chunk then fail(file.path, problem) end
   self.loaded[name] = self -- being loaded
+  self.uses[name] = {}
+  local outer = self.loading
+  self.loading = name
   local ok, value = pcall(chunk, name)
+  self.loading = outer
   if not ok then
     if type(value) == "table" and value.file then error(value, 0) end
     fail(file.path, value)
@@ -49,10 +54,23 @@ function Dir:load(name)
   return value
 end
 
+-- What a module is made of: its own text and that of all it requires here.
+function Dir:source(name, seen)
+  seen = seen or {}
+  if seen[name] then return "" end
+  seen[name] = true
+  local parts, used = { self.files[name].text }, {}
+  for helper in pairs(self.uses[name]) do used[#used + 1] = helper end
+  table.sort(used)
+  for _, helper in ipairs(used) do parts[#parts + 1] = self:source(helper, seen) end
+  return table.concat(parts, "\0")
+end
+
 local function read_dir(path)
   local list, problem = core.scripts.read_dir(path)
   if not list then error({ file = path, message = problem }, 0) end
-  local dir = setmetatable({ path = path, files = {}, names = {}, loaded = {}, required = {} }, Dir)
+  local dir = { path = path, files = {}, names = {}, loaded = {}, required = {}, uses = {} }
+  setmetatable(dir, Dir)
   for i, file in ipairs(list) do
     local name = file.name:gsub("%.lua$", "")
     dir.names[i] = name
@@ -87,7 +105,7 @@ local function add_dir(result, dir)
       here[definition.name] = file.path
       if not result.by_name[definition.name] then table.insert(result.order, definition.name) end
       result.by_name[definition.name] = definition
-      result.source[definition.name] = file.text
+      result.source[definition.name] = dir:source(name)
     end
   end
 end
@@ -118,7 +136,7 @@ function snapshot.take(dirs)
 end
 
 --- The names of tools that were added, changed and removed. A tool has changed when the file that
---- defines it has.
+--- defines it, or one that it requires, has.
 function snapshot.compare(old, new)
   local difference = { added = {}, changed = {}, removed = {} }
   for _, name in ipairs(new.order) do

@@ -21,6 +21,11 @@ task.outcome_of = outcome_of
 ---                         or { ok = false, error = … }
 function task.gather(functions)
   local tasks, outcomes = {}, {}
+  for key in pairs(functions) do
+    if math.type(key) ~= "integer" or key < 1 or key > #functions then
+      error(("gather: a list of functions expected; it has the key '%s'"):format(tostring(key)), 2)
+    end
+  end
   for i, fn in ipairs(functions) do
     if type(fn) ~= "function" then
       error(("gather: item %d: function expected, got %s"):format(i, type(fn)), 2)

@@ -46,6 +46,9 @@ function tool.check(definition)
   end
   local ok, problem = schema.is_parameters(definition.parameters)
   if not ok then error(("tool '%s': parameters: %s"):format(name, problem), 2) end
+  if definition.timeout and not (definition.timeout > 0 and definition.timeout < 1e9) then
+    error(("tool '%s': timeout: seconds greater than 0 expected"):format(name), 2)
+  end
   if type(definition.run) ~= "function" then
     error(("tool '%s': run: a function expected, got %s"):format(name, type(definition.run)), 2)
   end
@@ -111,6 +114,9 @@ end
 
 --- One line for an error of any kind, without its traceback: models need the message.
 function tool.message(err)
+  if type(err) == "table" and rawget(err, "message") == nil and type(rawget(err, "code")) == "string" then
+    return "error " .. err.code
+  end
   if type(err) == "table" and type(rawget(err, "message")) == "string" then
     local code = rawget(err, "code")
     return code and ("%s (%s)"):format(err.message, code) or err.message

@@ -137,7 +137,9 @@ end
 --- `tools_reloaded` (added, changed, removed) or `tools_reload_failed` (file, line, message).
 function Toolset:refresh(emit)
   local source = self.source
-  if not source.watch or not (source.watch:changed() or source.pending) then return end
+  if not source.watch then return end
+  source.watch:settle() -- an edit of this very moment is waited for
+  if not source.watch:changed() and not source.pending then return end
   source.pending = nil
   local event = reload(source)
   if not event then return end
@@ -208,7 +210,16 @@ local function is_cancelled(err) return type(err) == "table" and rawget(err, "co
 -- Runs the tool in a task of its own: content, is_error.
 local function run(self, definition, call)
   local t <close> = task.spawn(definition.run, call.arguments, context(self, call))
+  local late = false
+  local _ <close> = definition.timeout and task.spawn(function()
+    task.sleep(definition.timeout)
+    late = true
+    t:cancel()
+  end) or nil
   local outcome = table.pack(t:wait())
+  if late and not outcome[1] then
+    return ("timed out: the tool was stopped after %g s"):format(definition.timeout), true
+  end
   if outcome[1] then return tool.content(outcome[2], outcome[3]) end
   if is_cancelled(outcome[2]) then return "not run: cancelled", true end
   return tool.message(outcome[2]), true

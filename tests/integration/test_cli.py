@@ -43,6 +43,8 @@ class Front(unittest.TestCase):
                 (["exec", "--timeout", "-1", "--", "ls"], b"greater than 0"),
                 (["exec", "--env", "novalue", "--", "ls"], b"--env takes NAME=value"),
                 (["ask", "hello"], b"no model to ask: set ANTHROPIC_API_KEY"),
+                (["tools", "list", "dir"], b"--dir names a directory"),
+                (["ask", "--base-url", "http://x", "hi"], b"--base-url needs --model"),
                 (["tools", "lsit"], b"list, call, check or watch expected"),
                 ([], b"usage: barchan COMMAND")):
             done = barchan(*words)
@@ -159,6 +161,9 @@ class Run(unittest.TestCase):
         self.assertIn(b"traceback", done.stderr)
         self.assertIn(b"script.lua:1:", self.script("return {").stderr)
         self.assertEqual(self.script("return 9").returncode, 9)
+        self.assertEqual(self.script("return 256").returncode, 1)
+        lost = self.script("local b = require 'barchan' b.spawn(function() error 'lost' end) b.sleep(0.05) collectgarbage()")
+        self.assertIn(b"a task failed and nobody waited for it", lost.stderr)
         self.assertIn(b"No such file", barchan("run", "/no/such.lua").stderr)
 
     def test_interrupt_closes_what_is_open(self):
@@ -215,6 +220,9 @@ class Ask(unittest.TestCase):
             again = barchan("ask", "--replay", path, "?")  # a transcript plays again
             self.assertEqual(again.returncode, 0, again.stderr)
             self.assertIn(b"7919", again.stdout)
+            fresh = os.path.join(folder, "fresh.jsonl")
+            barchan("ask", "--transcript", fresh, "--template", "/no/such", "--replay", self.replay, "?")
+            self.assertFalse(os.path.exists(fresh))
             refused = barchan("ask", "--transcript", path, "--replay", self.replay, "?")
             self.assertEqual(refused.returncode, 125)
             self.assertIn(b"exists", refused.stderr)

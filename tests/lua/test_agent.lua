@@ -138,7 +138,7 @@ function T:test_a_run_that_takes_too_long_stops()
   local tools = barchan.toolset { echo_tool(function() barchan.sleep(60) end) }
   local start = barchan.now()
   local result = agent(replaying(reply { tool_calls = { call("a", "echo") } }), { tools = tools, max_seconds = 0.1 }):run "q"
-  lu.assertEquals(result.stop_reason, "budget")
+  lu.assertEquals({ result.stop_reason, result.error }, { "budget", nil })
   lu.assertTrue(barchan.now() - start < 30)
   lu.assertEquals(roles(result.messages), "user assistant tool:a")
 end
@@ -169,7 +169,9 @@ function T:test_policies_deny_rewrite_and_stop()
   lu.assertEquals({ result.messages[4].content, result.messages[5].content }, { "echo other", "echo 3" })
   lu.assertEquals(result.stop_reason, "denied")
   lu.assertErrorMsgContains("did you mean 'before_call'", barchan.agent,
-    { model = {}, policy = { befor_call = print } })
+    { model = replaying(), policy = { befor_call = print } })
+  lu.assertErrorMsgContains("a model expected", barchan.agent, { model = {} })
+  lu.assertErrorMsgContains("a prompt expected", function() agent(replaying()):run() end)
 end
 
 function T:test_what_is_done_when_a_run_is_cancelled_is_kept()

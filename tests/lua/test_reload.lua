@@ -145,7 +145,7 @@ function T:test_helpers_reload_with_their_snapshot()
   local tools, next_event = watched()
   lu.assertEquals(answer(tools), "old")
   write("helper.lua", 'return { word = "new" }')
-  next_event()
+  lu.assertEquals(next_event().changed, { "one", "two" })
   lu.assertEquals(answer(tools), "new")
   write("helper.lua", 'require "one"')
   lu.assertStrContains(next_event().message, "requires itself")
@@ -232,6 +232,15 @@ function T:test_what_others_could_write_is_refused_with_the_reason()
   refused "is larger than 1024 KiB"
   os.remove(path "big.lua")
   lu.assertEquals(answer(barchan.toolset { dir = dir }), "first")
+end
+
+function T:test_an_edit_of_this_moment_is_waited_for()
+  local tools = barchan.toolset { dir = dir, watch = true }
+  for i = 1, 3 do
+    write("one.lua", tool_text("one", "now " .. i))
+    tools:refresh(function() end) -- as before a turn
+    lu.assertEquals(answer(tools), "now " .. i)
+  end
 end
 
 function T:test_later_directories_win()

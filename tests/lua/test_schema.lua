@@ -106,6 +106,7 @@ function T:test_schemas_are_checked_when_a_tool_is_defined()
     { properties = { a = { properties = null } } }, { properties = { a = { minimum = "5" } } },
     { properties = { a = { anyOf = {} } } }, { properties = { a = { enum = 3 } } },
     { properties = { a = { type = { {} } } } }, { additionalProperties = 3 }, { required = "a" },
+    { properties = { a = { type = "strng" } } }, { properties = { a = { "string" } } },
     { properties = { a = { type = null } } }, { ["$defs"] = { x = 5 } }, { properties = { a = { minItems = null } } },
   } do
     bad.type = "object"

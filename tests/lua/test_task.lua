@@ -171,7 +171,7 @@ end
 function T:test_the_metatables_of_c_are_locked()
   local json = barchan.json
   local t = barchan.spawn(function() end)
-  local _, err = barchan.model {}
+  local _, err = barchan.model { replay = "/no/such" }
   for _, value in ipairs { t, json.array(), json.decode "[]", err } do
     lu.assertEquals(getmetatable(value), "locked")
   end
@@ -204,6 +204,7 @@ function T:test_bad_arguments_throw()
   lu.assertErrorMsgContains("seconds", barchan.sleep, -1)
   lu.assertErrorMsgContains("seconds", barchan.sleep, 0 / 0)
   lu.assertErrorMsgContains("item 2", barchan.gather, { print, 2 })
+  lu.assertErrorMsgContains("the key 'a'", barchan.gather, { a = print })
 end
 
 return { TestTask = T }

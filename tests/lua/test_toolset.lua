@@ -91,6 +91,16 @@ function T:test_a_toolset_without_a_sandbox_says_so()
   lu.assertStrContains(message.content, "this toolset has no sandbox")
 end
 
+function T:test_a_tools_timeout()
+  local tools = toolset {
+    name = "slow", description = "", timeout = 0.05, run = function() barchan.sleep(60) end,
+  }
+  local message = call(tools, {}, "slow")
+  lu.assertTrue(message.is_error)
+  lu.assertStrContains(message.content, "stopped after 0.05 s")
+  lu.assertErrorMsgContains("timeout: seconds", toolset, { name = "x", run = print, timeout = 0 })
+end
+
 function T:test_answers_to_wrong_calls_are_bounded()
   local tools = toolset { name = "t", description = "", run = print,
     parameters = { type = "object", properties = {}, additionalProperties = false } }

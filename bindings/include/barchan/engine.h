@@ -12,6 +12,19 @@
  *    given to a toolset. They answer at once, or later.
  *  - Events of agent runs (JSON objects with type, seq, time, run_id, ...) go to `on_event`.
  *
+ *  - Events: type and, where they apply, seq, time, run_id, turn, call_id. The types and their
+ * fields are listed in scripts/barchan/README.md; transcripts and `barchan ask --json` hold the
+ * same.
+ *
+ * The safe library has no files, environment, bytecode, debug library or finalizers. Its scripts
+ * may make sandboxes (template "host" only), models and toolsets: code and transcripts are read
+ * only below script_dirs; a provider's key in the process's environment (ANTHROPIC_API_KEY,
+ * OPENAI_API_KEY) is used, never shown, and goes to the provider's own address or the one in
+ * ..._BASE_URL only. A tool's arguments are checked against its schema by the keywords listed in
+ * scripts/barchan/schema.lua; others (pattern, format) are annotations.
+ *
+ * Tasks that a call leaves running end with the call.
+ *
  * Memory: `memory_limit_bytes` caps what the Lua state allocates. A script that passes it gets
  * "not enough memory" as an error; the host is not touched.
  *
@@ -38,7 +51,7 @@ extern "C" {
 typedef struct barchan_engine barchan_engine;
 
 typedef enum barchan_library {
-    BARCHAN_LIBRARY_SAFE = 0, /* no files, no environment, no bytecode: for scripts of others */
+    BARCHAN_LIBRARY_SAFE = 0, /* for scripts of others, see above */
     BARCHAN_LIBRARY_FULL = 1  /* the Lua library but for bytecode and C modules: operators' own */
 } barchan_library;
 

@@ -69,7 +69,8 @@ typedef struct barchan_error {
     char where[32];         /* the operation, "sandbox.create" */
     char provider_code[64]; /* the provider's own code, "overloaded_error" */
     char request_id[96];    /* the provider's id of the request, for its support */
-    char message[512];      /* one line for people: what failed, on what, why, what to do */
+    char message[512];      /* for people: what failed, on what, why, what to do. One line;
+                                 with BARCHAN_ESCRIPT followed by as much traceback as fits */
 } barchan_error;
 
 /* The name of a status, "invalid_argument"; "unknown" for a value that is none. Static. */

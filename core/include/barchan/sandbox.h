@@ -120,7 +120,7 @@ typedef enum barchan_exec_reason {
     BARCHAN_EXEC_EXITED = 0,      /* "exited": exit_code holds */
     BARCHAN_EXEC_SIGNALED = 1,    /* "signaled": term_signal holds */
     BARCHAN_EXEC_TIMEOUT = 2,     /* "timeout": its whole tree was killed */
-    BARCHAN_EXEC_OOM = 3,         /* "oom": the memory limit killed it */
+    BARCHAN_EXEC_OOM = 3,         /* "oom": a memory limit killed it; there is none yet */
     BARCHAN_EXEC_CANCELLED = 4,   /* "cancelled": by its token or barchan_exec_cancel */
     BARCHAN_EXEC_LOST = 5,        /* "lost": the sandbox ended under it */
     BARCHAN_EXEC_SPAWN_FAILED = 6 /* "spawn_failed": not started; spawn_error says why */

@@ -22,11 +22,12 @@ prompt from standard input.
 
   --model P:NAME      provider and model, as anthropic:NAME or openai:NAME (default: BARCHAN_MODEL, or
                       the provider whose key is set)
-  --base-url URL      another address of the provider, or a compatible server
+  --base-url URL      another address of the provider, or a compatible server; with or without /v1
+  --allow-plain-http  let URL be http beyond this machine: keys and answers go unprotected
   --system TEXT       the system prompt
   --max-steps N       completions until the model must answer (default: 16)
-  --tools A,B         the tools (default: all built-in ones)
-  --tool-dir DIR      tool files of your own; may be repeated
+  --tools A,B         the built-in tools (default: all)
+  --tool-dir DIR      tool files of your own, all of them; may be repeated
   --template T        "host" (default) or a root directory
   --timeout S         seconds for the whole run
   --no-stream         ask for the answer in one piece
@@ -34,9 +35,11 @@ prompt from standard input.
   --transcript FILE   record the run
   --replay FILE       play recorded model turns instead of asking a model
 
-Keys come from ANTHROPIC_API_KEY and OPENAI_API_KEY.
+Keys come from ANTHROPIC_API_KEY and OPENAI_API_KEY, addresses from ANTHROPIC_BASE_URL and OPENAI_BASE_URL;
+a server on this machine needs no key.
 
-exit code: 0 when the model finished; 1 when the run stopped early; 125 Barchan failed; 130 interrupted.
+exit code: 0 when the model finished; 1 when the run stopped early; 2 wrong usage; 125 Barchan failed;
+128+n ended by signal n (130: Ctrl-C).
 ]],
 }
 
@@ -50,6 +53,7 @@ local EXIT_STOPPED, EXIT_FAILED = 1, 125
 local flags = {
   model = { type = "string" },
   ["base-url"] = { type = "string" },
+  ["allow-plain-http"] = { type = "flag" },
   system = { type = "string" },
   ["max-steps"] = { type = "integer", positive = true },
   tools = { type = "string" },
@@ -68,6 +72,7 @@ local function model_options(given)
     return { provider = "replay", replay = given.replay }
   end
   local chosen = given.model or model.default()
+  if not chosen and given["base-url"] then args.fail("--base-url needs --model, as openai:NAME") end
   if not chosen then
     args.fail("no model to ask: set ANTHROPIC_API_KEY or OPENAI_API_KEY, give --model, or --replay FILE")
   end
@@ -78,6 +83,7 @@ local function model_options(given)
     provider = provider,
     name = name,
     base_url = base_url,
+    allow_plain_http = given["allow-plain-http"],
     use_key = base_url and true or nil, -- the person at the command line chose the address
   }
 end
@@ -117,15 +123,17 @@ function command.main(words)
   local given, rest = args.parse(words, flags)
   local prompt = read_prompt(rest)
   local m = must(model.create(model_options(given)))
-  local writer = given.transcript and must(transcript.open(given.transcript)) or nil
   local sbx <close> = must(sandbox.create { template = given.template })
+  local tools = tool_list(given, sbx)
+  -- Last: what fails before leaves no file behind that would stand in the way of the next try.
+  local writer = given.transcript and must(transcript.open(given.transcript)) or nil
   local show <close> = ui.new(not given.json and core.host.is_terminal(2))
   if given.replay and not given.json then
     show:line("replaying recorded model turns from " .. given.replay .. "; the sandbox is real")
   end
   local a = agent.create {
     model = m,
-    tools = tool_list(given, sbx),
+    tools = tools,
     system = given.system or SYSTEM,
     max_steps = given["max-steps"],
     max_seconds = given.timeout,

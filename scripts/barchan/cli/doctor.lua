@@ -11,8 +11,9 @@ local command = {
   usage = [[
 usage: barchan doctor [--json]
 
-Lists what sandboxes need of this machine (kernel, namespaces, cgroups, Landlock, seccomp, …) and which
-keys for models are set (never their values). For each missing thing it prints the remedy.
+Lists what sandboxes use of this machine (kernel, namespaces, overlay, seccomp, …), what later versions
+could use (cgroups, Landlock), the libraries, and which keys for models are set (never their values). For
+each missing thing it prints the remedy.
 
 exit code: 0 when a sandbox can be created, 1 when something needed is missing.
 ]],

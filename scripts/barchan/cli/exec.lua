@@ -24,7 +24,7 @@ Runs a command in a fresh sandbox and passes its output on. The sandbox ends wit
                  out_encoding or err_encoding says so
 
 exit code: the command's own; 124 timeout; 125 Barchan failed; 126 not executable; 127 not found;
-128+n killed by signal n; 130 interrupted.
+128+n killed by signal n (130: Ctrl-C); 2 wrong usage of barchan itself.
 ]],
 }
 
@@ -67,8 +67,14 @@ local function explain(result, words, timeout)
   if result.reason == "timeout" then
     io.stderr:write(("barchan: '%s' was killed after %g s; --timeout allows more\n"):format(name, timeout))
   elseif result.reason == "spawn_failed" then
-    local what = result.spawn_cwd and "the working directory" or ("'" .. name .. "'")
-    io.stderr:write(("barchan: cannot start %s: %s\n"):format(what, result.spawn_error))
+    if result.spawn_cwd then
+      io.stderr:write("barchan: cannot enter the working directory: ", result.spawn_error, "\n")
+      return
+    end
+    io.stderr:write(("barchan: cannot start '%s': %s\n"):format(name, result.spawn_error))
+    if #words == 1 and name:find "[%s|;&<>]" then
+      io.stderr:write("barchan: for a line of shell: barchan exec -- sh -c '…'\n")
+    end
   elseif result.reason == "lost" then
     io.stderr:write("barchan: the sandbox ended while the command ran\n")
   end

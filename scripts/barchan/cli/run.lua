@@ -10,8 +10,8 @@ usage: barchan run SCRIPT.lua [ARGUMENT…]
 Runs a Lua script with the whole API: local barchan = require "barchan". The script gets the arguments
 as `...` and in `arg`. `require` finds modules beside the script.
 
-exit code: 0; 1 when the script fails; the number that the script returns, if it returns one;
-130 interrupted.
+exit code: 0; 1 when the script fails; the number from 0 to 255 that the script returns, if it returns
+one; 2 wrong usage; 128+n ended by signal n (130: Ctrl-C).
 ]],
 }
 
@@ -31,7 +31,12 @@ function command.main(words)
     if type(err) == "table" and err.code == "cancelled" then return err end
     return debug.traceback(tool.message(err), 2)
   end, table.unpack(rest))
-  if ok then return math.type(value) == "integer" and value or 0 end
+  if ok and math.type(value) ~= "integer" then return 0 end
+  if ok and value >= 0 and value <= 255 then return value end
+  if ok then
+    io.stderr:write(("barchan: the script returned %d; exit codes are 0 to 255\n"):format(value))
+    return 1
+  end
   if type(value) == "table" then error(value, 0) end
   io.stderr:write("barchan: ", value, "\n")
   return 1

@@ -13,8 +13,8 @@ local out = ui.out
 local command = {
   summary = "list, call, check or watch tools",
   usage = [[
-usage: barchan tools list [--dir DIR] [--format neutral|anthropic|openai|responses|gemini|mcp]
-       barchan tools call NAME JSON [--dir DIR] [--template T]
+usage: barchan tools list [--dir DIR]… [--format neutral|anthropic|openai|responses|gemini|mcp]
+       barchan tools call NAME JSON [--dir DIR]… [--template T]
        barchan tools check DIR…
        barchan tools watch DIR…
 
@@ -36,10 +36,13 @@ local flags = {
 local function all_tools(dirs, sbx)
   local given = toolset.built_in_names()
   given.dir, given.sandbox = dirs, sbx
-  return toolset.create(given)
+  local ok, tools = pcall(toolset.create, given)
+  if not ok then args.fail("%s", (tool.message(tools):gsub("^[^ ]+: toolset: ", ""))) end
+  return tools
 end
 
-local function list(given)
+local function list(given, rest)
+  if #rest > 0 then args.fail("list: unexpected argument '%s'; --dir names a directory", rest[1]) end
   local tools = all_tools(given.dir)
   if not given.format then
     for _, declared in ipairs(tools:declarations()) do
@@ -108,7 +111,7 @@ function command.main(words)
   local what = table.remove(rest, 1)
   if what == "check" then return check(rest) end
   if what == "watch" then return watch(rest) end
-  if what == "list" then return list(given) end
+  if what == "list" then return list(given, rest) end
   if what == "call" then return call(given, rest) end
   args.fail("list, call, check or watch expected, got '%s'", what or "nothing")
 end
