@@ -8,19 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/limits.h"
-
-struct bc_post {
-    bc_post *next;
-    barchan_post_fn fn;
-    void *ud;
-};
 
 int bc_runtime_check(const barchan_runtime *rt, barchan_error *err)
 {
@@ -80,78 +73,13 @@ static int dispatch(barchan_runtime *rt)
     return count;
 }
 
-/* ---- posts ---- */
-
-static void on_post_readable(uv_poll_t *poll, int status, int events)
-{
-    barchan_runtime *rt = poll->data;
-    uint64_t value;
-    ssize_t n = read(rt->post_fd, &value, sizeof value);
-    (void)n; /* non-blocking: a race with another wake-up is fine */
-    (void)status;
-    (void)events;
-}
-
-static int run_posts(barchan_runtime *rt)
-{
-    pthread_mutex_lock(&rt->post_lock);
-    bc_post *post = rt->posts;
-    rt->posts = NULL;
-    rt->posts_tail = &rt->posts;
-    pthread_mutex_unlock(&rt->post_lock);
-    int count = 0;
-    rt->dispatching++;
-    while (post != NULL) {
-        bc_post *next = post->next;
-        post->fn(rt, post->ud);
-        free(post);
-        post = next;
-        count++;
-    }
-    rt->dispatching--;
-    return count;
-}
-
-/* The wake-up for a post may have been read by a uv_run that dispatched nothing. */
-static int has_posts(barchan_runtime *rt)
-{
-    pthread_mutex_lock(&rt->post_lock);
-    int waiting = rt->posts != NULL;
-    pthread_mutex_unlock(&rt->post_lock);
-    return waiting;
-}
-
-static void kick(barchan_runtime *rt)
-{
-    uint64_t one = 1;
-    ssize_t n = write(rt->post_fd, &one, sizeof one);
-    (void)n; /* only fails when the counter is full, and then it is readable already */
-}
-
-int barchan_runtime_post(barchan_runtime *rt, barchan_post_fn fn, void *ud, barchan_error *err)
-{
-    if (rt == NULL || fn == NULL) {
-        return bc_error_set(err, BARCHAN_EINVAL, "post needs a runtime and a function");
-    }
-    bc_post *post = malloc(sizeof *post);
-    if (post == NULL) return bc_error_nomem(err);
-    *post = (bc_post){.fn = fn, .ud = ud};
-    pthread_mutex_lock(&rt->post_lock);
-    *rt->posts_tail = post;
-    rt->posts_tail = &post->next;
-    /* Under the lock: once it is released, the runtime may run the post and be destroyed. */
-    kick(rt);
-    pthread_mutex_unlock(&rt->post_lock);
-    return 0;
-}
-
 /* ---- the descriptor for host loops ---- */
 
 void bc_runtime_changed(barchan_runtime *rt)
 {
     if (rt->changed) return;
     rt->changed = 1;
-    if (rt->exported && !rt->pumping) kick(rt);
+    if (rt->exported && !rt->pumping) bc_runtime_kick(rt);
 }
 
 static int add_to_epoll(int epoll_fd, int fd)
@@ -169,7 +97,7 @@ static void rearm(barchan_runtime *rt)
         uv_run(&rt->loop, UV_RUN_NOWAIT);
     }
     uv_update_time(&rt->loop);
-    int ready = rt->ready.next != &rt->ready || has_posts(rt);
+    int ready = rt->ready.next != &rt->ready || bc_posts_waiting(rt);
     int timeout = ready ? 0 : uv_backend_timeout(&rt->loop);
     struct itimerspec spec = {0};
     if (timeout >= 0) {
@@ -207,13 +135,14 @@ static int collect_and_dispatch(barchan_runtime *rt)
 {
     rt->changed = 0;
     uv_run(&rt->loop, UV_RUN_NOWAIT);
-    return run_posts(rt) + dispatch(rt);
+    return bc_posts_run(rt) + dispatch(rt);
 }
 
 /* Waits until libuv has something to do, at most timeout_ms (-1: no limit). */
 static void wait_ready(barchan_runtime *rt, int timeout_ms)
 {
-    if (rt->changed || has_posts(rt)) return; /* what a callback started must be registered first */
+    if (rt->changed || bc_posts_waiting(rt))
+        return; /* what a callback started must be registered first */
     int own = uv_backend_timeout(&rt->loop);
     if (own >= 0 && (timeout_ms < 0 || own < timeout_ms)) timeout_ms = own;
     struct pollfd pfd = {.fd = uv_backend_fd(&rt->loop), .events = POLLIN};
@@ -269,18 +198,6 @@ static void copy_options(barchan_runtime *rt, const barchan_runtime_options *opt
     size_t size =
         options->struct_size < sizeof rt->options ? options->struct_size : sizeof rt->options;
     memcpy(&rt->options, options, size);
-}
-
-static int open_posts(barchan_runtime *rt, barchan_error *err)
-{
-    rt->post_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (rt->post_fd < 0) return bc_error_set_os(err, errno, "create an eventfd");
-    int uv = uv_poll_init(&rt->loop, &rt->post_poll, rt->post_fd);
-    if (uv == 0) {
-        rt->post_poll.data = rt;
-        uv = uv_poll_start(&rt->post_poll, UV_READABLE, on_post_readable);
-    }
-    return uv < 0 ? bc_error_set_os(err, -uv, "watch an eventfd") : 0;
 }
 
 /* Frees a runtime whose loop was never run. */
@@ -343,7 +260,7 @@ int barchan_runtime_create(barchan_runtime **out, const barchan_runtime_options 
         return bc_error_context(err, "create a runtime");
     }
     pthread_mutex_init(&rt->post_lock, NULL);
-    rc = open_posts(rt, err);
+    rc = bc_posts_open(rt, err);
     if (rc < 0) {
         bc_error_context(err, "create a runtime");
         barchan_runtime_destroy(rt);
@@ -367,7 +284,7 @@ static void end_everything(barchan_runtime *rt)
         if (rt->rooms[i].end != NULL) rt->rooms[i].end(rt->rooms[i].data);
     }
     /* Callbacks of what was just ended are due once more; they may defer further ones. */
-    for (int round = 0; round < 16 && (run_posts(rt) + dispatch(rt)) > 0; round++) {}
+    for (int round = 0; round < 16 && (bc_posts_run(rt) + dispatch(rt)) > 0; round++) {}
 }
 
 /* Whatever its owner left open: it must not keep the loop. Its memory is the owner's. */

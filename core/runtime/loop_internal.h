@@ -38,6 +38,13 @@ struct barchan_runtime {
     volatile unsigned char *fork_mark;
 };
 
+/* posts.c */
+int bc_posts_open(barchan_runtime *rt, barchan_error *err);
+int bc_posts_run(barchan_runtime *rt); /* returns how many */
+int bc_posts_waiting(barchan_runtime *rt);
+/* Makes the runtime's descriptors readable. */
+void bc_runtime_kick(barchan_runtime *rt);
+
 /* Tells the runtime that a watch or timer changed: the host's loop must pump soon. */
 void bc_runtime_changed(barchan_runtime *rt);
 
