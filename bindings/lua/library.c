@@ -7,6 +7,7 @@
 #include "call.h"
 #include "host.h"
 #include "loader.h"
+#include "pattern.h"
 #include "scheduler.h"
 #include "bounds.h"
 
@@ -293,6 +294,9 @@ static void open_safe(lua_State *L)
     lua_pushcfunction(L, l_collectgarbage);
     lua_setfield(L, globals, "collectgarbage");
     drop(L, globals, hidden);
+    lua_getglobal(L, LUA_STRLIBNAME);
+    bl_open_patterns(L);
+    lua_pop(L, 1);
     bound(L, LUA_STRLIBNAME, "rep", l_rep);
     bound(L, LUA_TABLIBNAME, "move", l_move);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);

@@ -7,6 +7,13 @@
 
 static const char slice_error_key, total_error_key;
 
+/* Made beforehand: there may be no memory for it now. */
+static void throw_stop(lua_State *L, const bl_state *state)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, state->over_total ? &total_error_key : &slice_error_key);
+    lua_error(L);
+}
+
 static void on_count(lua_State *L, lua_Debug *ar)
 {
     bl_state *state = *(bl_state **)lua_getextraspace(L);
@@ -21,9 +28,17 @@ static void on_count(lua_State *L, lua_Debug *ar)
     } else {
         lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
     }
-    /* Made beforehand: there may be no memory for it now. */
-    lua_rawgetp(L, LUA_REGISTRYINDEX, state->over_total ? &total_error_key : &slice_error_key);
-    lua_error(L);
+    throw_stop(L, state);
+}
+
+void bl_watchdog_look(lua_State *L)
+{
+    bl_state *state = bl_state_of(L);
+    if (state->deadline_us == 0 || (!state->stopping && bc_clock_us() < state->deadline_us)) return;
+    state->stopping = 1;
+    lua_sethook(L, on_count, LUA_MASKCOUNT, BL_GRACE_INSTRUCTIONS);
+    luaL_checkstack(L, 2, "not enough memory");
+    throw_stop(L, state);
 }
 
 static void keep_error(lua_State *L, const void *key, const barchan_error *err)

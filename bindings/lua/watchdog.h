@@ -17,6 +17,8 @@ void bl_watchdog_open(lua_State *L, bl_state *state, int64_t slice_ms, int64_t t
  * nest: the inner one counts. */
 void bl_watchdog_begin(bl_state *state, int64_t used_us);
 int64_t bl_watchdog_end(bl_state *state); /* returns what the slice took, in microseconds */
+/* For long loops in C: throws when the slice is over, as the hook would. */
+void bl_watchdog_look(lua_State *L);
 /* The task is over: what it left open gets a little time. */
 void bl_watchdog_closing(bl_state *state);
 

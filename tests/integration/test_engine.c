@@ -135,6 +135,64 @@ START_TEST(memory_is_capped_and_the_engine_goes_on)
 }
 END_TEST
 
+/* The safe library's own pattern matcher against Lua's: random patterns over random subjects must
+ * give the same results, or fail both. */
+START_TEST(patterns_match_as_in_lua)
+{
+    static const char script[] =
+        "local seed = 1\n"
+        "local function random(n) seed = (seed * 1103515245 + 12345) % 2147483648 return seed // "
+        "65536 % n + 1 end\n"
+        "local pieces = { 'a', 'b', '.', '%a', '%d', '%S', '%w', '[ab]', '[^a]', '[%d-]', '[a-c]', "
+        "'[]x]', '(', ')',"
+        " '()', '*', '+', '-', '?', '^', '$', '%1', '%2', '%bab', '%f[%a]', '%f[%A]', '%.', ' ', "
+        "'1', '%', '[', '%b' }\n"
+        "local letters = { 'a', 'b', 'c', '1', ' ', '-', 'x', '.', 'ab', 'A', '\\0', '\\200' }\n"
+        "local function text(from, most) local t = {} for i = 1, random(most) - 1 do t[i] = "
+        "from[random(#from)] end"
+        " return table.concat(t) end\n"
+        "local function show(ok, ...) if not ok then return 'error' end local t = table.pack(...)"
+        " for i = 1, t.n do t[i] = tostring(t[i]) end return table.concat(t, '|') end\n"
+        "return { run = function(start) seed = start local out, sum = {}, 5381\n"
+        "  for _ = 1, 4000 do\n"
+        "    local s, p = text(letters, 14), text(pieces, 6)\n"
+        "    local init, repl = random(20) - 10, text({ '<', '%0', '%1', '%%', '>', '%' }, 4)\n"
+        "    local all = {}\n"
+        "    local lines = { show(pcall(string.find, s, p, init)), show(pcall(string.match, s, p, "
+        "init)),"
+        " show(pcall(string.gsub, s, p, repl, random(4))), show(pcall(string.gsub, s, p, { a = "
+        "'T', ['1'] = false })),"
+        " show(pcall(string.gsub, s, p, function(a, b) return b or a ~= 'b' and 'F' or nil end)),"
+        " show(pcall(string.find, s, p, init, true)),"
+        " show(pcall(function() for a, b in string.gmatch(s, p) do all[#all + 1] = tostring(a) .. "
+        "tostring(b) end"
+        " return table.concat(all, ',') end)) }\n"
+        "    local line = table.concat(lines, ';')\n"
+        "    for i = 1, #line do sum = (sum * 33 + line:byte(i)) & 0xffffffff end\n"
+        "    out[#out + 1] = sum\n"
+        "  end return out end }";
+    char *ours, *theirs;
+    for (int seed = 1; seed <= 5; seed++) {
+        char args[16];
+        snprintf(args, sizeof args, "%d", seed * 7919);
+        load(script);
+        ours = call("run", args);
+        barchan_engine_destroy(engine);
+        open_engine(BARCHAN_LIBRARY_FULL, 0);
+        load(script);
+        theirs = call("run", args);
+        size_t same = strspn(ours, ""); /* where they part, for the message */
+        while (ours[same] != '\0' && ours[same] == theirs[same])
+            same++;
+        ck_assert_msg(strcmp(ours, theirs) == 0, "seed %s: they part after %zu bytes", args, same);
+        barchan_free(ours);
+        barchan_free(theirs);
+        barchan_engine_destroy(engine);
+        open_engine(BARCHAN_LIBRARY_SAFE, 0);
+    }
+}
+END_TEST
+
 /* Scripts that run away, each in its own way (security.md's kind U03). */
 START_TEST(a_script_that_runs_away_is_stopped)
 {
@@ -151,6 +209,10 @@ START_TEST(a_script_that_runs_away_is_stopped)
         "('x'):gsub('x', function() while true do end end)",
         "return ('').rep('', 1 << 60)",
         "table.move({}, 1, 1 << 60, 2)",
+        "return ((' '):rep(1 << 20) .. 'x'):gsub('%s+$', '')",
+        "return ('a'):rep(1 << 20):find(('a-'):rep(20) .. 'b')",
+        "return ('('):rep(1 << 22):find('%b()')",
+        "for _ in ('a'):rep(1 << 20):gmatch('.-.-.-b') do end",
         "table.move({}, -1 << 62, 1 << 62, 2)",
         "load(function() while true do end end)",
         "for _ in function() while true do end end do end",
@@ -577,6 +639,7 @@ int main(void)
     tcase_add_test(tc, a_script_error_has_its_place_and_a_traceback);
     tcase_add_test(tc, the_safe_library_has_no_way_out);
     tcase_add_test(tc, memory_is_capped_and_the_engine_goes_on);
+    tcase_add_test(tc, patterns_match_as_in_lua);
     tcase_add_test(tc, a_script_that_runs_away_is_stopped);
     tcase_add_test(tc, what_is_to_be_closed_is_closed_after_a_stop);
     tcase_add_test(tc, a_tool_that_runs_away_is_an_error_result);
