@@ -4,7 +4,8 @@
  * instruction throws, so that nothing but the end of the task is left. What the task left to be
  * closed is closed under a short deadline of its own.
  *
- * Not seen by the hook: long C functions (pattern matching above all) and finalizers.
+ * Not seen by the hook: long C functions and finalizers. The safe library has no finalizers, bounds
+ * the loops in C that a script can make endless, and has a pattern matcher that looks at the clock.
  */
 #ifndef BL_WATCHDOG_H
 #define BL_WATCHDOG_H

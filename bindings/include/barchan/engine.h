@@ -30,9 +30,8 @@
  *
  * Time: a script that runs without waiting for longer than `slice_limit_ms` is stopped: its task
  * ends with BARCHAN_ETIMEDOUT, whatever handlers it has, and the engine goes on. A tool that runs
- * away is an error result for the model. Not stopped so are long C functions of the Lua library (a
- * pattern that backtracks over a long string), nor finalizers, which the safe library does not
- * have.
+ * away is an error result for the model. In the safe library that holds for
+ * pattern matching too; in the full one long C functions and finalizers are not stopped.
  *
  * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call
  * anything but blocking functions and barchan_engine_destroy.
