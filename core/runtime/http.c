@@ -54,6 +54,8 @@ static size_t on_header(char *data, size_t one, size_t len, void *ud)
         return len;
     }
     if (line >= 5 && memcmp(data, "HTTP/", 5) == 0) bc_buf_reset(&http->headers);
+    while (line > 0 && (data[line - 1] == ' ' || data[line - 1] == '\t'))
+        line--; /* no part of the value */
     if (bc_buf_append(&http->headers, data, line) < 0 ||
         bc_buf_append_char(&http->headers, '\0') < 0) {
         fail(http, BARCHAN_ENOMEM, "out of memory");
