@@ -48,6 +48,13 @@
 #define BC_MODEL_MAX_BLOCKS 4096
 /* Calls of a turn: each must be answered, and a model in a loop makes thousands. */
 #define BC_MODEL_MAX_TOOL_CALLS 256
+/* What counts as a secret in errors of servers. Shorter keys are those of local servers, "ollama",
+ * and would hide ordinary words. */
+#define BC_MODEL_MIN_SECRET_BYTES 8
+/* How much of a server's words goes into an error, whose message holds 512 bytes with its context;
+ * of an answer that is no API's, and of an address, less says as much. */
+#define BC_MODEL_MAX_ERROR_TEXT 400
+#define BC_MODEL_MAX_ERROR_DETAIL 200
 /* An id of a call: providers use 40 bytes, some gateways pack a signature into it. */
 #define BC_MODEL_MAX_ID_BYTES 16384
 /* A tool's name: Gemini allows the longest, 128. */

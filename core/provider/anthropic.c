@@ -191,7 +191,7 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     const json_t *error = json_object_get(view, "error");
     if (type == NULL) type = json_is_object(error) ? "error" : name;
     if (strcmp(type, "error") == 0) {
-        return bc_provider_error(err, 200, json_is_object(error) ? error : view);
+        return bc_provider_error(err, 200, json_is_object(error) ? error : view, reader->reply->secrets);
     }
     if (strcmp(type, "message_start") == 0) return on_message_start(reader, view, data, err);
     if (strncmp(type, "content_block_", 14) == 0) return on_block(reader, type, view, data, err);
@@ -239,7 +239,7 @@ static int body(void *self, bc_json_span text, barchan_error *err)
     int rc = bc_json_view(&view, text.data, text.len, 0, err);
     if (rc < 0) return rc;
     const json_t *error = json_object_get(view, "error");
-    if (json_is_object(error)) return bc_provider_error(err, 200, error);
+    if (json_is_object(error)) return bc_provider_error(err, 200, error, reader->reply->secrets);
     if (bc_json_get_array(view, "content") == NULL) {
         return bc_error_set(err, BARCHAN_EPROTOCOL, "the answer is no message: it has no content");
     }

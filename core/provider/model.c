@@ -29,6 +29,7 @@ static void free_model(barchan_model *model)
         free(*h);
     }
     free(model->headers);
+    bc_secrets_clear(&model->secrets);
     free(model);
 }
 
@@ -37,13 +38,17 @@ void bc_model_release(barchan_model *model)
     if (--model->references == 0) free_model(model);
 }
 
+/* `done` may destroy the model or ask it for more: neither works any more. */
 static void end_completions(barchan_model *model)
 {
     barchan_error err;
+    model->destroyed = 1;
+    bc_model_retain(model);
     bc_error_set(&err, BARCHAN_ECANCELLED, "the model was destroyed");
     bc_error_where(&err, "model.complete");
     while (model->completions != NULL)
         bc_completion_end(model->completions, NULL, &err);
+    bc_model_release(model);
 }
 
 static void free_now(bc_defer *defer)
@@ -62,7 +67,7 @@ static void on_runtime_end(bc_resident *resident)
 
 void barchan_model_destroy(barchan_model *model)
 {
-    if (model == NULL || bc_runtime_check(model->rt, NULL) < 0) return;
+    if (model == NULL || bc_runtime_check(model->rt, NULL) < 0 || model->destroyed) return;
     bc_resident_remove(&model->resident);
     end_completions(model);
     bc_model_release(model);
@@ -134,7 +139,9 @@ static int set_up_wire(barchan_model *model, const barchan_model_options *o, bar
     if (rc == 0 && o->api_key != NULL && *o->api_key != '\0') {
         rc = copy_string(o->api_key, &model->info.api_key, err);
     }
-    return rc < 0 ? rc : copy_headers(model, o->headers, err);
+    if (rc == 0) rc = copy_headers(model, o->headers, err);
+    if (rc < 0) return rc;
+    return bc_secrets_init(&model->secrets, model->info.api_key, model->info.headers, err);
 }
 
 static int set_up_replay(barchan_model *model, const barchan_model_options *o, barchan_error *err)

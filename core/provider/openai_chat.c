@@ -184,7 +184,7 @@ static int take_choice(bc_chat_reader *reader, const json_t *view, bc_json_span 
 {
     bc_json_span message;
     const json_t *error = json_object_get(view, "error");
-    if (json_is_object(error) || json_is_string(error)) return bc_provider_error(err, 200, error);
+    if (json_is_object(error) || json_is_string(error)) return bc_provider_error(err, 200, error, reader->reply->secrets);
     /* Of several choices only the first is ours. */
     if (bc_json_get_integer(view, "index", 0) != 0) return 0;
     reader->begun = 1;
@@ -207,17 +207,17 @@ static void copy_label(char *to, size_t size, const json_t *view, const char *ke
 }
 
 /* The error shapes that come with HTTP 200; 0 when there is none. */
-static int find_error(const json_t *view, barchan_error *err)
+static int find_error(const bc_chat_reader *reader, const json_t *view, barchan_error *err)
 {
     const json_t *error = json_object_get(view, "error");
-    if (json_is_object(error) || json_is_string(error)) return bc_provider_error(err, 200, error);
+    if (json_is_object(error) || json_is_string(error)) return bc_provider_error(err, 200, error, reader->reply->secrets);
     const char *object = bc_json_get_string(view, "object", NULL);
-    if (object != NULL && strcmp(object, "error") == 0) return bc_provider_error(err, 200, view);
+    if (object != NULL && strcmp(object, "error") == 0) return bc_provider_error(err, 200, view, reader->reply->secrets);
     const char *message = bc_json_get_string(view, "error_message", NULL);
     if (message == NULL || *message == '\0') return 0;
     cleanup_json json_t *made = json_pack("{s:s, s:s?}", "message", message, "type",
                                           bc_json_get_string(view, "error_type", NULL));
-    return bc_provider_error(err, 200, made);
+    return bc_provider_error(err, 200, made, reader->reply->secrets);
 }
 
 static int take_object(bc_chat_reader *reader, const json_t *view, bc_json_span text,
@@ -225,7 +225,7 @@ static int take_object(bc_chat_reader *reader, const json_t *view, bc_json_span 
 {
     bc_json_span list;
     bc_json_iter iter;
-    int rc = find_error(view, err);
+    int rc = find_error(reader, view, err);
     if (rc < 0) return rc;
     copy_label(reader->reply->id, sizeof reader->reply->id, view, "id");
     copy_label(reader->reply->model, sizeof reader->reply->model, view, "model");
@@ -253,7 +253,7 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     int rc = bc_json_view(&view, data.data, data.len, 0, err);
     if (rc < 0) return bc_error_context(err, "an event of the stream");
     if (strcmp(name, "error") == 0 && json_object_get(view, "error") == NULL) {
-        return bc_provider_error(err, 200, view);
+        return bc_provider_error(err, 200, view, reader->reply->secrets);
     }
     rc = take_object(reader, view, data, err);
     return rc < 0 ? rc : 0;

@@ -9,6 +9,7 @@
 #include "json_out.h"
 #include "message.h"
 #include "reply.h"
+#include "secret.h"
 
 /* What a table may know of the model. */
 typedef struct bc_model_info {
@@ -80,10 +81,12 @@ void bc_body_extra(bc_out *out, const bc_request *request);
 /* ---- errors of servers ---- */
 
 /* From an error object of a body or a stream, {"message", "type", "code"}, and the HTTP status
- * (200 in a stream). Returns the status it put into err. */
-int bc_provider_error(barchan_error *err, int http_status, const json_t *error);
+ * (200 in a stream). `secrets`, which may be NULL, are hidden. Returns the status it put into err.
+ */
+int bc_provider_error(barchan_error *err, int http_status, const json_t *error,
+                      const bc_secrets *secrets);
 /* From a whole answer that is no success: JSON of any known shape, HTML, or nothing. */
 int bc_provider_http_error(barchan_error *err, int http_status, const char *content_type,
-                           const char *body, size_t len);
+                           const char *body, size_t len, const bc_secrets *secrets);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <barchan/model.h>
 #include "base/json_view.h"
+#include "secret.h"
 
 typedef enum bc_stop {
     BC_STOP_NONE = 0, /* not told, or a label that nobody knows */
@@ -43,6 +44,7 @@ typedef int (*bc_delta_fn)(barchan_delta_kind kind, bc_json_span data, void *ud)
 typedef struct bc_reply {
     bc_delta_fn on_delta; /* may be NULL */
     void *ud;
+    const bc_secrets *secrets; /* what errors must not quote; may be NULL */
     int shown; /* a delta was given since the turn began */
 
     bc_buf text, reasoning, refusal;

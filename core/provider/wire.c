@@ -26,21 +26,11 @@ static void take_headers(const barchan_completion *c, barchan_error *err)
     if (strcmp(should, "false") == 0) err->retryable = 0;
 }
 
-/* Servers quote what they were sent; a key must not travel on in a message. */
-static void hide_key(const barchan_completion *c, barchan_error *err)
-{
-    const char *key = c->model->info.api_key;
-    size_t len = key != NULL ? strlen(key) : 0;
-    char *found;
-    while (len >= 8 && (found = strstr(err->message, key)) != NULL)
-        memset(found, '*', len);
-}
-
 static void end_failed(barchan_completion *c, int rc, barchan_error *err)
 {
     if (err->code != rc) bc_error_set(err, rc, "%s", barchan_status_name(rc));
     take_headers(c, err);
-    hide_key(c, err);
+    bc_secret_error(&c->model->secrets, err);
     bc_error_context(err, "%s", c->model->provider->name);
     bc_error_where(err, "model.complete");
     bc_completion_end(c, NULL, err);
@@ -78,14 +68,17 @@ static int read_json(barchan_completion *c, barchan_error *err)
 }
 
 /* Never followed: a header with a key would go to whoever the answer names. */
-static int redirected(const bc_http *http, barchan_error *err)
+static int redirected(const barchan_completion *c, barchan_error *err)
 {
+    char target[BC_MODEL_MAX_ERROR_DETAIL];
+    const bc_http *http = c->http;
     const char *where = bc_http_header(http, "location");
-    bc_error_set(
-        err, BARCHAN_EPROTOCOL,
-        "the server redirects to %.200s (HTTP %d); redirects are not followed, set base_url "
-        "to where the API is",
-        where != NULL ? where : "nowhere", bc_http_status(http));
+    if (where == NULL) where = "nowhere";
+    bc_secret_line(&c->model->secrets, target, sizeof target, where, strlen(where));
+    bc_error_set(err, BARCHAN_EPROTOCOL,
+                 "the server redirects to %s (HTTP %d); redirects are not followed, set base_url "
+                 "to where the API is",
+                 target, bc_http_status(http));
     err->http_status = bc_http_status(http);
     return BARCHAN_EPROTOCOL;
 }
@@ -100,10 +93,10 @@ static int read_rest(barchan_completion *c, barchan_error *err)
     case BC_ANSWER_JSON: return read_json(c, err);
     case BC_ANSWER_ERROR:
         if (bc_http_status(c->http) < 400 && bc_http_status(c->http) >= 300) {
-            return redirected(c->http, err);
+            return redirected(c, err);
         }
         return bc_provider_http_error(err, bc_http_status(c->http), c->content_type,
-                                      bc_buf_data(&c->body), c->body.len);
+                                      bc_buf_data(&c->body), c->body.len, &c->model->secrets);
     default:
         rc = bc_error_set(err, BARCHAN_EPROTOCOL, "the server's answer is empty");
         err->retryable = 1;
@@ -148,8 +141,9 @@ static void on_head(bc_http *http, void *ud)
     const char *type = bc_http_header(http, "content-type");
     const char *id = bc_http_header(http, c->model->provider->request_id_header);
     if (id == NULL) id = bc_http_header(http, "x-request-id");
+    if (id == NULL) id = "";
     snprintf(c->content_type, sizeof c->content_type, "%s", type != NULL ? type : "");
-    snprintf(c->request_id, sizeof c->request_id, "%s", id != NULL ? id : "");
+    bc_secret_line(&c->model->secrets, c->request_id, sizeof c->request_id, id, strlen(id));
     if (bc_http_status(http) >= 300) c->answer = BC_ANSWER_ERROR;
 }
 

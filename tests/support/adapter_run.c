@@ -52,7 +52,7 @@ adapter_result adapter_read(const bc_provider *provider, int http_status, int st
     if (r.reader == NULL) {
         rc = bc_error_nomem(&result.err);
     } else if (http_status >= 400) {
-        rc = bc_provider_http_error(&result.err, http_status, "application/json", bytes, len);
+        rc = bc_provider_http_error(&result.err, http_status, "application/json", bytes, len, NULL);
     } else if (stream) {
         rc = read_stream(&r, bytes, len, step, &result.err);
     } else {
