@@ -86,10 +86,8 @@ static void copy_text(char *to, size_t size, const char *text)
 static void take_count(int64_t *to, const json_t *usage, const char *key)
 {
     /* Later events may leave a count out or null it: only numbers overwrite. */
-    if (json_is_number(json_object_get(usage, key))) {
-        int64_t count = bc_json_get_integer(usage, key, 0);
-        *to = count < 0 ? 0 : count;
-    }
+    int64_t count = bc_reply_count(usage, key);
+    if (count >= 0) *to = count;
 }
 
 static void take_usage(bc_reply *reply, const json_t *usage)
@@ -106,8 +104,7 @@ static int take_stop(bc_reply *reply, const json_t *from)
 {
     const char *label = bc_json_get_string(from, "stop_reason", NULL);
     if (label == NULL || *label == '\0') return 0;
-    bc_reply_set_raw_stop(reply, label);
-    reply->stop = stop_of(label);
+    bc_reply_take_stop(reply, stop_of(label), label);
     if (reply->stop != BC_STOP_REFUSAL) return 0;
     const json_t *details = bc_json_get_object(from, "stop_details");
     const char *words = bc_json_get_string(details, "explanation", NULL);
@@ -185,13 +182,16 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     bc_anthropic_reader *reader = self;
     cleanup_json json_t *view = NULL;
     if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) return 0; /* some gateways */
-    int rc = bc_json_view(&view, data.data, data.len, 0, err);
-    if (rc < 0) return rc;
+    int rc = bc_json_view(&view, data.data, data.len, 0, reader->complete ? NULL : err);
+    if (rc < 0) return reader->complete ? 0 : rc;
     const char *type = bc_json_get_string(view, "type", NULL);
+    /* After the last word only a message begun again means something. */
+    if (reader->complete && strcmp(type != NULL ? type : name, "message_start") != 0) return 0;
     const json_t *error = json_object_get(view, "error");
     if (type == NULL) type = json_is_object(error) ? "error" : name;
     if (strcmp(type, "error") == 0) {
-        return bc_provider_error(err, 200, json_is_object(error) ? error : view, reader->reply->secrets);
+        return bc_provider_error(err, 200, json_is_object(error) ? error : view,
+                                 reader->reply->secrets);
     }
     if (strcmp(type, "message_start") == 0) return on_message_start(reader, view, data, err);
     if (strncmp(type, "content_block_", 14) == 0) return on_block(reader, type, view, data, err);

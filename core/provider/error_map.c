@@ -84,9 +84,6 @@ static const meaning *find_code(const char *code)
 /* Quota is looked for first, then the narrower of code and type. */
 static meaning judge(int http_status, const char *const *codes, size_t count, const char *message)
 {
-    for (size_t i = 0; i < sizeof by_words / sizeof *by_words; i++) {
-        if (strstr(message, by_words[i].code) != NULL) return by_words[i];
-    }
     const meaning *found = NULL;
     for (size_t i = 0; i < count; i++) {
         const meaning *m = find_code(codes[i]);
@@ -95,6 +92,10 @@ static meaning judge(int http_status, const char *const *codes, size_t count, co
     }
     /* The catch-all type says less than the status does. */
     int vague = found != NULL && strcmp(found->code, "invalid_request_error") == 0;
+    /* Only then do words count: they may be quoted from what the caller sent. */
+    for (size_t i = 0; (found == NULL || vague) && i < sizeof by_words / sizeof *by_words; i++) {
+        if (strstr(message, by_words[i].code) != NULL) return by_words[i];
+    }
     if (found != NULL && (!vague || http_status < 400)) return *found;
     return by_http(http_status);
 }
@@ -159,6 +160,10 @@ int bc_provider_http_error(barchan_error *err, int http_status, const char *cont
 {
     cleanup_json json_t *view = NULL;
     barchan_error inner;
+    if (len >= 3 && memcmp(body, "\xEF\xBB\xBF", 3) == 0) {
+        body += 3;
+        len -= 3;
+    }
     int rc;
     if (bc_json_view(&view, body, len, 0, &inner) == 0 && find_error(view) != NULL) {
         rc = bc_provider_error(err, http_status, find_error(view), secrets);

@@ -4,12 +4,6 @@
 #include "base/cleanup.h"
 #include "model_internal.h"
 
-enum {
-    DEFAULT_CONNECT_MS = 15000,
-    DEFAULT_IDLE_MS = 120000, /* thinking models are silent for a minute before the first token */
-    DEFAULT_TOTAL_MS = 600000 /* what the providers' own libraries use */
-};
-
 void bc_model_retain(barchan_model *model)
 {
     model->references++;
@@ -164,9 +158,9 @@ static int set_up(barchan_model *model, const barchan_model_options *o, barchan_
     model->info.max_tokens = o->max_tokens;
     model->allow_plain_http = o->allow_plain_http;
     model->connect_timeout_ms =
-        o->connect_timeout_ms > 0 ? o->connect_timeout_ms : DEFAULT_CONNECT_MS;
-    model->idle_timeout_ms = o->idle_timeout_ms > 0 ? o->idle_timeout_ms : DEFAULT_IDLE_MS;
-    model->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : DEFAULT_TOTAL_MS;
+        o->connect_timeout_ms > 0 ? o->connect_timeout_ms : BC_MODEL_DEFAULT_CONNECT_MS;
+    model->idle_timeout_ms = o->idle_timeout_ms > 0 ? o->idle_timeout_ms : BC_MODEL_DEFAULT_IDLE_MS;
+    model->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : BC_MODEL_DEFAULT_TOTAL_MS;
     int rc = copy_string(o->name, &model->info.name, err);
     if (rc < 0) return rc;
     if (strcmp(o->provider, "replay") == 0) return set_up_replay(model, o, err);

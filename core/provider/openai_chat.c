@@ -78,11 +78,9 @@ static void reader_destroy(void *self)
 static void take_finish(bc_chat_reader *reader, const json_t *choice)
 {
     const char *label = bc_json_get_string(choice, "finish_reason", NULL);
-    if (label == NULL) return;
-    /* It may be repeated, and an empty one says nothing. */
-    if (*label == '\0' && reader->reply->has_raw_stop) return;
-    bc_reply_set_raw_stop(reader->reply, label);
-    reader->reply->stop = bc_chat_stop(label);
+    /* Some servers write their null as text. */
+    if (label == NULL || strcmp(label, "null") == 0) return;
+    bc_reply_take_stop(reader->reply, bc_chat_stop(label), label);
     if (*label != '\0') reader->ended = 1;
 }
 
@@ -137,15 +135,6 @@ static int take_content(bc_chat_reader *reader, bc_json_span value, barchan_erro
     return rc < 0 ? rc : add_parts(reader, value, 0, err);
 }
 
-static int take_extra(bc_chat_reader *reader, const bc_json_iter *member)
-{
-    if (member->type == BC_JSON_NULL) return 0;
-    bc_out out = {.buf = &reader->extra};
-    bc_out_raw_key(&out, member->key);
-    bc_out_raw(&out, member->value.data, member->value.len);
-    return out.rc;
-}
-
 static int take_member(bc_chat_reader *reader, const bc_json_iter *member, barchan_error *err)
 {
     bc_json_span value = member->value;
@@ -161,7 +150,7 @@ static int take_member(bc_chat_reader *reader, const bc_json_iter *member, barch
     }
     if (bc_json_iter_is(member, "reasoning_details")) return bc_chat_take_details(reader, value);
     if (bc_json_iter_is(member, "extra_content") || bc_json_iter_is(member, "thought_signature")) {
-        return take_extra(reader, member);
+        return bc_chat_keep(reader, &reader->extra, member);
     }
     return 0;
 }
@@ -184,7 +173,8 @@ static int take_choice(bc_chat_reader *reader, const json_t *view, bc_json_span 
 {
     bc_json_span message;
     const json_t *error = json_object_get(view, "error");
-    if (json_is_object(error) || json_is_string(error)) return bc_provider_error(err, 200, error, reader->reply->secrets);
+    if (json_is_object(error) || json_is_string(error))
+        return bc_provider_error(err, 200, error, reader->reply->secrets);
     /* Of several choices only the first is ours. */
     if (bc_json_get_integer(view, "index", 0) != 0) return 0;
     reader->begun = 1;
@@ -210,9 +200,11 @@ static void copy_label(char *to, size_t size, const json_t *view, const char *ke
 static int find_error(const bc_chat_reader *reader, const json_t *view, barchan_error *err)
 {
     const json_t *error = json_object_get(view, "error");
-    if (json_is_object(error) || json_is_string(error)) return bc_provider_error(err, 200, error, reader->reply->secrets);
+    if (json_is_object(error) || json_is_string(error))
+        return bc_provider_error(err, 200, error, reader->reply->secrets);
     const char *object = bc_json_get_string(view, "object", NULL);
-    if (object != NULL && strcmp(object, "error") == 0) return bc_provider_error(err, 200, view, reader->reply->secrets);
+    if (object != NULL && strcmp(object, "error") == 0)
+        return bc_provider_error(err, 200, view, reader->reply->secrets);
     const char *message = bc_json_get_string(view, "error_message", NULL);
     if (message == NULL || *message == '\0') return 0;
     cleanup_json json_t *made = json_pack("{s:s, s:s?}", "message", message, "type",
@@ -246,6 +238,7 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
 {
     bc_chat_reader *reader = self;
     cleanup_json json_t *view = NULL;
+    if (reader->marked) return 0; /* nothing counts after the last word */
     if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) {
         reader->ended = reader->marked = 1;
         return 0;

@@ -60,9 +60,10 @@ const bc_provider *bc_provider_find(const char *name);
 
 /* One event's data: what is no JSON is tried line by line, because some servers forget the blank
  * line between events; blank data and comments sent as data are dropped. Calls the table's
- * `event` for each JSON object. */
+ * `event` for each JSON object. `may_be_cut`: the stream ended without ending this event; its last
+ * line is dropped when it does not parse, and the reader's `end` says what that means. */
 int bc_provider_event(const bc_provider *provider, void *reader, const char *name,
-                      bc_json_span data, barchan_error *err);
+                      bc_json_span data, int may_be_cut, barchan_error *err);
 
 /* Joins base, version ("/v1") and tail ("/messages"). A base that ends with the tail is complete,
  * one that ends with the version does not get it again, and with `bare_only` neither does one that
@@ -75,6 +76,8 @@ int bc_provider_has_header(const bc_model_info *model, const char *name);
 int bc_provider_host_is(const bc_model_info *model, const char *host);
 /* Writes `extra` after the body's own members: a null removes a member, anything else replaces it.
  * Body members are written through bc_body_key, which says whether to write one. */
+/* bc_body_has_tools: the body will have a list of tools that is not empty, from wherever. */
+int bc_body_has_tools(const bc_request *request);
 int bc_body_key(bc_out *out, const bc_request *request, const char *key);
 void bc_body_extra(bc_out *out, const bc_request *request);
 

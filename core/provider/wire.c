@@ -5,11 +5,6 @@
 #include "base/cleanup.h"
 #include "model_internal.h"
 
-/* After its last word a server closes its answer within moments; waiting for it keeps the
- * connection for the next request. One that does not is cut off. Where the last word may be
- * missing, the counts of tokens get a little longer to come. */
-enum { ENDED_GRACE_MS = 1000, COMPLETE_GRACE_MS = 5000 };
-
 /* ---- errors ---- */
 
 static void take_headers(const barchan_completion *c, barchan_error *err)
@@ -88,7 +83,7 @@ static int read_rest(barchan_completion *c, barchan_error *err)
     int rc;
     switch (c->answer) {
     case BC_ANSWER_STREAM:
-        rc = bc_sse_end(&c->sse, err);
+        rc = c->progress == BC_PROGRESS_ENDED ? 0 : bc_sse_end(&c->sse, err);
         return rc < 0 || c->ended ? rc : c->model->provider->end(c->reader, err);
     case BC_ANSWER_JSON: return read_json(c, err);
     case BC_ANSWER_ERROR:
@@ -123,14 +118,14 @@ static void on_grace(void *ud)
 static int on_event(const char *name, bc_json_span data, void *ud, barchan_error *err)
 {
     barchan_completion *c = ud;
-    int rc = bc_provider_event(c->model->provider, c->reader, name, data, err);
+    int rc = bc_provider_event(c->model->provider, c->reader, name, data, c->sse.ending, err);
     if (rc < 0 || c->ended) return rc < 0 ? rc : BARCHAN_ECANCELLED;
     bc_progress progress = c->model->provider->progress(c->reader);
     c->turn_ended = progress != BC_PROGRESS_OPEN;
     if (progress == c->progress) return 0;
     c->progress = progress;
-    bc_timer_set(c->grace, progress == BC_PROGRESS_ENDED      ? ENDED_GRACE_MS
-                           : progress == BC_PROGRESS_COMPLETE ? COMPLETE_GRACE_MS
+    bc_timer_set(c->grace, progress == BC_PROGRESS_ENDED      ? BC_MODEL_ENDED_GRACE_MS
+                           : progress == BC_PROGRESS_COMPLETE ? BC_MODEL_COMPLETE_GRACE_MS
                                                               : -1);
     return 0;
 }
@@ -148,16 +143,25 @@ static void on_head(bc_http *http, void *ud)
 }
 
 /* The first byte tells more than the content type: servers that ignore "stream", send events as
- * text/plain, or answer with a page of HTML are all seen. */
-static bc_answer tell(const char *data, size_t len)
+ * text/plain, or answer with a page of HTML are all seen. The blanks before it, and a byte order
+ * mark, mean nothing in any of them and are dropped as they come. */
+static bc_answer tell(bc_buf *body)
 {
-    size_t at = len >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-    while (at < len &&
-           (data[at] == ' ' || data[at] == '\t' || data[at] == '\r' || data[at] == '\n'))
+    static const char mark[] = "\xEF\xBB\xBF";
+    size_t len = body->len < 3 ? body->len : 3;
+    if (len > 0 && memcmp(bc_buf_data(body), mark, len) == 0) {
+        if (len < 3) return BC_ANSWER_UNKNOWN;
+        bc_buf_consume(body, 3);
+    }
+    const char *data = bc_buf_data(body);
+    size_t at = 0;
+    while (at < body->len && memchr(" \t\r\n", data[at], 4) != NULL)
         at++;
-    if (at == len) return BC_ANSWER_UNKNOWN;
-    if (data[at] == '{' || data[at] == '[') return BC_ANSWER_JSON;
-    return data[at] == '<' ? BC_ANSWER_ERROR : BC_ANSWER_STREAM;
+    bc_buf_consume(body, at);
+    if (body->len == 0) return BC_ANSWER_UNKNOWN;
+    char first = *bc_buf_data(body);
+    if (first == '{' || first == '[') return BC_ANSWER_JSON;
+    return first == '<' ? BC_ANSWER_ERROR : BC_ANSWER_STREAM;
 }
 
 static int take_body(barchan_completion *c, const char *data, size_t len, barchan_error *err)
@@ -166,7 +170,7 @@ static int take_body(barchan_completion *c, const char *data, size_t len, barcha
     if (first) {
         int rc = bc_buf_append(&c->body, data, len);
         if (rc < 0) return bc_error_set(err, rc, "the answer is too large");
-        c->answer = tell(bc_buf_data(&c->body), c->body.len);
+        c->answer = tell(&c->body);
         if (c->answer != BC_ANSWER_STREAM) return 0;
         rc = bc_sse_feed(&c->sse, bc_buf_data(&c->body), c->body.len, err);
         bc_buf_reset(&c->body);
@@ -184,7 +188,11 @@ static void on_body(bc_http *http, const char *data, size_t len, void *ud)
     barchan_error err = {0};
     bc_completion_hold(c);
     int rc = take_body(c, data, len, &err);
-    if (rc < 0 && !c->ended) end_failed(c, rc, &err);
+    if (rc < 0 && !c->ended && c->progress == BC_PROGRESS_ENDED) {
+        finish(c); /* what cannot be read stands behind the last word */
+    } else if (rc < 0 && !c->ended) {
+        end_failed(c, rc, &err);
+    }
     bc_completion_release(c);
 }
 
