@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- where and how ---- */
 
@@ -22,17 +23,8 @@ static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
                                    bc_provider_has_header(model, "authorization");
     if (model->api_key != NULL && !signed_by_caller) {
         const char *key = model->api_key;
-        if (strncmp(key, "Bearer ", 7) == 0) {
-            rc = put("authorization", key, ud);
-        } else if (strncmp(key, "sk-ant-oat", 10) == 0) {
-            bc_buf value;
-            bc_buf_init(&value, strlen(key) + 8);
-            rc = bc_buf_appendf(&value, "Bearer %s", key);
-            if (rc == 0) rc = put("authorization", bc_buf_data(&value), ud);
-            bc_buf_clear(&value);
-        } else {
-            rc = put("x-api-key", key, ud);
-        }
+        int is_token = strncasecmp(key, "Bearer ", 7) == 0 || strncmp(key, "sk-ant-oat", 10) == 0;
+        rc = is_token ? bc_provider_put_bearer(key, put, ud) : put("x-api-key", key, ud);
     }
     if (rc == 0 && !bc_provider_has_header(model, "anthropic-version")) {
         rc = put("anthropic-version", "2023-06-01", ud);

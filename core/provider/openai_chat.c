@@ -15,13 +15,7 @@ static int endpoint(const bc_model_info *model, const bc_request *request, bc_bu
 static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
 {
     if (model->api_key == NULL || bc_provider_has_header(model, "authorization")) return 0;
-    bc_buf value;
-    bc_buf_init(&value, strlen(model->api_key) + 8);
-    int has_scheme = strncmp(model->api_key, "Bearer ", 7) == 0;
-    int rc = bc_buf_appendf(&value, "%s%s", has_scheme ? "" : "Bearer ", model->api_key);
-    if (rc == 0) rc = put("authorization", bc_buf_data(&value), ud);
-    bc_buf_clear(&value);
-    return rc;
+    return bc_provider_put_bearer(model->api_key, put, ud);
 }
 
 int bc_chat_charge(bc_chat_reader *reader, size_t len)

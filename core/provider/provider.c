@@ -93,6 +93,19 @@ int bc_provider_url(const char *base_url, const char *version, int bare_only, co
     return rc < 0 ? rc : bc_buf_append_string(url, query);
 }
 
+int bc_provider_put_bearer(const char *key, bc_put_header_fn put, void *ud)
+{
+    static const char scheme[] = "Bearer ";
+    bc_buf value;
+    bc_buf_init(&value, strlen(key) + sizeof scheme);
+    int has_scheme = strncasecmp(key, scheme, sizeof scheme - 1) == 0;
+    int rc = bc_buf_appendf(&value, "%s%s", has_scheme ? "" : scheme, key);
+    if (rc == 0) rc = put("authorization", bc_buf_data(&value), ud);
+    explicit_bzero(bc_buf_data(&value), value.len);
+    bc_buf_clear(&value);
+    return rc;
+}
+
 int bc_provider_has_header(const bc_model_info *model, const char *name)
 {
     size_t len = strlen(name);

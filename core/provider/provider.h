@@ -70,6 +70,8 @@ int bc_provider_event(const bc_provider *provider, void *reader, const char *nam
  * has a path of its own. A query of the base stays at the end. */
 int bc_provider_url(const char *base_url, const char *version, int bare_only, const char *tail,
                     bc_buf *url);
+/* The header "authorization: Bearer KEY", the scheme only when the key has none. */
+int bc_provider_put_bearer(const char *key, bc_put_header_fn put, void *ud);
 /* Whether the caller's own headers have this name. */
 int bc_provider_has_header(const bc_model_info *model, const char *name);
 /* Whether the base URL's host is this one or below it. */

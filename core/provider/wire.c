@@ -298,7 +298,11 @@ int bc_wire_start(barchan_completion *c, const bc_request *request, barchan_erro
     int rc = bc_timer_open(&c->grace, model->rt, on_grace, c, err);
     if (rc == 0) rc = model->provider->endpoint(&model->info, request, &url, err);
     if (rc == 0) rc = model->provider->render(&model->info, request, &body, err);
-    if (rc == 0 && make_headers(model, request, &headers) < 0) rc = bc_error_nomem(err);
+    if (rc == 0) {
+        rc = make_headers(model, request, &headers);
+        if (rc == BARCHAN_ENOMEM) bc_error_nomem(err);
+        if (rc == BARCHAN_ELIMIT) bc_error_set(err, rc, "a header of the request is too large");
+    }
     if (rc == 0) rc = send_request(c, bc_buf_data(&url), &headers, &body, err);
     drop_headers(&headers);
     return rc;

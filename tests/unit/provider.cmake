@@ -9,6 +9,10 @@ foreach(name anthropic openai_chat provider_turns provider_requests)
   target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
 endforeach()
 
+# Each curl option in turn is refused.
+barchan_unit_test(http_options test_http_options.c)
+target_link_options(test_http_options PRIVATE -Wl,--wrap=curl_easy_setopt)
+
 barchan_unit_test(alloc test_alloc.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
 target_include_directories(test_alloc PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
 target_link_options(test_alloc PRIVATE

@@ -201,6 +201,26 @@ START_TEST(calls_of_a_message_are_limited)
 }
 END_TEST
 
+START_TEST(a_header_that_is_too_large_is_named)
+{
+    barchan_runtime *rt;
+    barchan_model *model;
+    static const char request[] = "{\"messages\":[" USER "]}";
+    static char key[BC_HTTP_MAX_HEADER_BYTES + 100];
+    memset(key, 'k', sizeof key - 1);
+    ck_assert_int_eq(barchan_runtime_create(&rt, NULL, &err), 0);
+    barchan_model_options o = {
+        .struct_size = sizeof o, .provider = "openai", .name = "m", .api_key = key};
+    ck_assert_int_eq(barchan_model_create(&model, rt, &o, &err), 0);
+    char *reply = NULL;
+    int rc = barchan_model_complete(model, request, strlen(request), NULL, &reply, &err);
+    ck_assert_int_eq(rc, BARCHAN_ELIMIT);
+    ck_assert_int_eq(err.code, BARCHAN_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(err.message, "header"));
+    barchan_runtime_destroy(rt);
+}
+END_TEST
+
 static barchan_error error_of(int status, const char *body)
 {
     barchan_error e;
@@ -223,4 +243,5 @@ END_TEST
 
 UNIT_MAIN("provider_requests", ids_pair_in_every_turn, names_are_repaired, text_is_not_cut_at_a_nul,
           tools_of_extra_count, what_cannot_be_sent_is_refused_with_its_place,
-          calls_of_a_message_are_limited, errors_are_judged_by_code_before_words)
+          calls_of_a_message_are_limited, a_header_that_is_too_large_is_named,
+          errors_are_judged_by_code_before_words)
