@@ -12,6 +12,7 @@ typedef struct writer {
     const bc_request *request;
     bc_origin origin;
     int is_own_turn; /* the last turn went back as it came */
+    int is_mixed;    /* and waits for a tool that the server runs */
 } writer;
 
 static void put_id(bc_out *out, const char *key, const char *id)
@@ -108,11 +109,47 @@ static int put_call(const bc_past_call *call, void *ud, barchan_error *err)
     return 0;
 }
 
+static int is_server_call(const json_t *block)
+{
+    const char *type = bc_json_get_string(block, "type", NULL);
+    return type != NULL &&
+           (strcmp(type, "server_tool_use") == 0 || strcmp(type, "mcp_tool_use") == 0);
+}
+
+/* A turn that calls tools of ours and of the server's, and holds no result of one of those. Its
+ * results go back alone: the server then runs its tool and goes on. */
+static int check_mixed(writer *w, const bc_message *message, barchan_error *err)
+{
+    const json_t *raw = bc_json_get_object(message->view, "raw"), *block, *other;
+    size_t len, i, j;
+    const char *turn = bc_json_get_string(raw, "turn", &len);
+    cleanup_json json_t *view = NULL;
+    w->is_mixed = 0;
+    if (strstr(turn, "_tool_use") == NULL || bc_message_call_count(message) == 0) return 0;
+    int rc = bc_json_view(&view, turn, len, 0, err);
+    const json_t *content = bc_json_get_array(view, "content");
+    json_array_foreach(content, i, block)
+    {
+        const char *id = bc_json_get_string(block, "id", NULL);
+        int answered = 0;
+        if (!is_server_call(block) || id == NULL) continue;
+        json_array_foreach(content, j, other)
+        {
+            const char *of = bc_json_get_string(other, "tool_use_id", NULL);
+            answered |= of != NULL && strcmp(of, id) == 0;
+        }
+        w->is_mixed |= !answered;
+    }
+    return rc;
+}
+
 static int put_assistant(writer *w, const bc_message *message, barchan_error *err)
 {
     int rc = bc_message_splice(message, &w->origin, &w->out, err);
     w->is_own_turn = rc == 1;
-    if (rc != 0) return rc < 0 ? rc : 0;
+    w->is_mixed = 0;
+    if (rc == 1) return check_mixed(w, message, err);
+    if (rc < 0) return rc;
     size_t len;
     const char *text = bc_json_get_string(message->view, "text", &len);
     size_t calls = bc_message_call_count(message);
@@ -140,6 +177,12 @@ static int put_user(writer *w, size_t *index, barchan_error *err)
     bc_out_open(&w->out, '[');
     while (at < request->message_count && request->messages[at].role == BC_ROLE_TOOL) {
         put_result(&w->out, &request->messages[at++], w->is_own_turn);
+    }
+    if (w->is_mixed && at < request->message_count && request->messages[at].role == BC_ROLE_USER) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "messages[%zu]: the turn before waits for a tool of the provider's "
+                            "own; only its tool messages may follow it",
+                            at);
     }
     while (at < request->message_count && request->messages[at].role == BC_ROLE_USER) {
         put_parts(&w->out, &request->messages[at++]);

@@ -172,6 +172,34 @@ START_TEST(what_cannot_be_sent_is_refused_with_its_place)
 }
 END_TEST
 
+/* A turn that waits for a tool of the server's own takes results only. */
+START_TEST(a_mixed_turn_takes_results_only)
+{
+    static const char *const between[] = {
+        "", ",{\"type\":\"web_search_tool_result\",\"tool_use_id\":\"s\",\"content\":[]}"};
+    for (int answered = 0; answered < 2; answered++) {
+        char turn[1024], text[4096];
+        snprintf(
+            turn, sizeof turn,
+            "{\"content\":[{\"type\":\"server_tool_use\",\"id\":\"s\",\"name\":\"web_search\","
+            "\"input\":{}}%s,{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}],"
+            "\"stop_reason\":\"tool_use\"}",
+            between[answered]);
+        char *reply = reply_of(&bc_provider_anthropic, HOST, turn);
+        for (int says_more = 0; says_more < 2; says_more++) {
+            snprintf(text, sizeof text,
+                     "{\"messages\":[" USER ",%s,{\"role\":\"tool\",\"tool_call_id\":\"a\"}%s]}",
+                     reply, says_more ? "," USER : "");
+            char *body = body_of(&bc_provider_anthropic, HOST, text, strlen(text));
+            ck_assert_int_eq(body == NULL, says_more && !answered);
+            if (body == NULL) ck_assert_ptr_nonnull(strstr(err.message, "messages[3]"));
+            free(body);
+        }
+        free(reply);
+    }
+}
+END_TEST
+
 /* Each call is looked for among all others: tens of thousands in one message took minutes. */
 START_TEST(calls_of_a_message_are_limited)
 {
@@ -243,5 +271,5 @@ END_TEST
 
 UNIT_MAIN("provider_requests", ids_pair_in_every_turn, names_are_repaired, text_is_not_cut_at_a_nul,
           tools_of_extra_count, what_cannot_be_sent_is_refused_with_its_place,
-          calls_of_a_message_are_limited, a_header_that_is_too_large_is_named,
-          errors_are_judged_by_code_before_words)
+          calls_of_a_message_are_limited, a_mixed_turn_takes_results_only,
+          a_header_that_is_too_large_is_named, errors_are_judged_by_code_before_words)
