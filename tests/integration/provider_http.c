@@ -323,6 +323,25 @@ START_TEST(redirects_are_refused_and_the_key_stays)
 }
 END_TEST
 
+START_TEST(what_means_nothing_harms_nothing)
+{
+    static const char *const scenarios[] = {"blanks/1", "blanks/5000", "late/junk",
+                                            "late/cut", "late/error",  "late/long"};
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        int64_t start = bc_clock_ms();
+        barchan_model *model = model_with(scenarios[i], NULL);
+        json_t *reply = complete(model, stream_request);
+        ck_assert_str_eq(text_of(reply), "Hello \xE2\x82\xAC\xF0\x9F\x98\x80");
+        ck_assert_int_lt(bc_clock_ms() - start, 10000);
+        json_decref(reply);
+        barchan_model_destroy(model);
+    }
+    barchan_error err = fail_with("cutevent", stream_request, NULL);
+    ck_assert_int_eq(err.code, BARCHAN_ENETWORK);
+    ck_assert_int_eq(err.retryable, 1);
+}
+END_TEST
+
 START_TEST(broken_answers_are_errors)
 {
     static const struct {
@@ -477,6 +496,7 @@ int main(void)
     tcase_add_test(tc, errors_are_typed);
     tcase_add_test(tc, errors_quote_no_credentials);
     tcase_add_test(tc, redirects_are_refused_and_the_key_stays);
+    tcase_add_test(tc, what_means_nothing_harms_nothing);
     tcase_add_test(tc, broken_answers_are_errors);
     tcase_add_test(tc, silence_and_slowness_have_deadlines);
     tcase_add_test(tc, connections_are_reused);

@@ -317,6 +317,26 @@ def s_status(c, r, rest):
     c.answer(body, status=rest[0] + " Error", kind=kind, extra=extra)
 
 
+def s_blanks(c, r, rest):
+    """A byte order mark, in pieces, and blanks without end before a body of JSON."""
+    body = json.dumps(MESSAGE).encode()
+    c.chunked([b"\xef", b"\xbb", b"\xbf"] + [b" \r\n" * 1000] * int(rest[0]) + [body],
+              kind="application/json")
+
+
+def s_late(c, r, rest):
+    """A whole turn, and after its last word what means nothing any more."""
+    late = {"junk": [b"data: junk\n\n"], "cut": [b"data: {\"type\":"],
+            "error": [b"event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":\"x\"}}\n\n"],
+            "long": [b"data: " + b"x" * (1 << 20)] * 18}
+    c.chunked(stream() + late[rest[0]])
+
+
+def s_cutevent(c, r, rest):
+    """The stream ends within an event, and the connection as it should."""
+    c.chunked(stream()[:-2] + [b'event: message_delta\ndata: {"type":"mess'])
+
+
 def s_quote(c, r, rest):
     """An error that quotes the request's credentials, without their scheme, in the place asked for:
     message, cut (where the message is cut), code, id (of the body), header, location, stream."""
