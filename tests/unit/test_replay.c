@@ -255,6 +255,10 @@ START_TEST(bad_transcripts_are_refused_with_the_line)
     err = refused(
         "{\"type\":\"model_reply\",\"reply\":{\"tool_calls\":[{\"id\":\"\",\"name\":\"f\"}]}}");
     ck_assert_ptr_nonnull(strstr(err.message, "line 1"));
+    err =
+        refused("{\"type\":\"model_reply\",\"reply\":{\"tool_calls\":[{\"id\":\"a\",\"name\":\"f\","
+                "\"arguments\":{}}],\"invalid_tool_calls\":[{\"id\":\"a\",\"name\":\"f\"}]}}");
+    ck_assert_ptr_nonnull(strstr(err.message, "id of another call"));
     barchan_model *model = NULL;
     barchan_model_options o = {
         .struct_size = sizeof o, .provider = "replay", .replay_path = "/nowhere"};
