@@ -48,6 +48,31 @@
 #define BC_MODEL_MAX_BLOCKS 4096
 /* Calls of a turn: each must be answered, and a model in a loop makes thousands. */
 #define BC_MODEL_MAX_TOOL_CALLS 256
+/* What counts as a secret in errors of servers. Shorter keys are those of local servers, "ollama",
+ * and would hide ordinary words. */
+#define BC_MODEL_MIN_SECRET_BYTES 8
+/* How much of a server's words goes into an error, whose message holds 512 bytes with its context;
+ * of an answer that is no API's, and of an address, less says as much. */
+#define BC_MODEL_MAX_ERROR_TEXT 400
+#define BC_MODEL_MAX_ERROR_DETAIL 200
+/* How deep a call's arguments may nest: as part of a message they stand several levels deeper, and a
+ * conversation that holds them must stay below BC_JSON_MAX_DEPTH. */
+#define BC_MODEL_MAX_ARGUMENT_DEPTH 64
+/* A count of tokens: what a double holds exactly, as Lua and JSON readers need; sums of a few stay
+ * far from overflow. */
+#define BC_MODEL_MAX_COUNT ((int64_t)1 << 53)
+/* Model timeouts when the caller gives none. Idle: thinking models are silent for a minute before
+ * the first token. Total: what the providers' own libraries use. */
+#define BC_MODEL_DEFAULT_CONNECT_MS 15000
+#define BC_MODEL_DEFAULT_IDLE_MS 120000
+#define BC_MODEL_DEFAULT_TOTAL_MS 600000
+/* After its last word a server closes its answer within moments; waiting for it keeps the
+ * connection for the next request. One that does not is cut off. Where the last word may be
+ * missing, the counts of tokens get a little longer to come. */
+#define BC_MODEL_ENDED_GRACE_MS 1000
+#define BC_MODEL_COMPLETE_GRACE_MS 5000
+/* A name that OpenAI takes back in a request; Anthropic takes BC_MODEL_MAX_NAME_BYTES. */
+#define BC_MODEL_MAX_ECHO_NAME_BYTES 64
 /* An id of a call: providers use 40 bytes, some gateways pack a signature into it. */
 #define BC_MODEL_MAX_ID_BYTES 16384
 /* A tool's name: Gemini allows the longest, 128. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 /* ---- where and how ---- */
 
@@ -22,17 +23,8 @@ static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
                                    bc_provider_has_header(model, "authorization");
     if (model->api_key != NULL && !signed_by_caller) {
         const char *key = model->api_key;
-        if (strncmp(key, "Bearer ", 7) == 0) {
-            rc = put("authorization", key, ud);
-        } else if (strncmp(key, "sk-ant-oat", 10) == 0) {
-            bc_buf value;
-            bc_buf_init(&value, strlen(key) + 8);
-            rc = bc_buf_appendf(&value, "Bearer %s", key);
-            if (rc == 0) rc = put("authorization", bc_buf_data(&value), ud);
-            bc_buf_clear(&value);
-        } else {
-            rc = put("x-api-key", key, ud);
-        }
+        int is_token = strncasecmp(key, "Bearer ", 7) == 0 || strncmp(key, "sk-ant-oat", 10) == 0;
+        rc = is_token ? bc_provider_put_bearer(key, put, ud) : put("x-api-key", key, ud);
     }
     if (rc == 0 && !bc_provider_has_header(model, "anthropic-version")) {
         rc = put("anthropic-version", "2023-06-01", ud);
@@ -86,10 +78,8 @@ static void copy_text(char *to, size_t size, const char *text)
 static void take_count(int64_t *to, const json_t *usage, const char *key)
 {
     /* Later events may leave a count out or null it: only numbers overwrite. */
-    if (json_is_number(json_object_get(usage, key))) {
-        int64_t count = bc_json_get_integer(usage, key, 0);
-        *to = count < 0 ? 0 : count;
-    }
+    int64_t count = bc_reply_count(usage, key);
+    if (count >= 0) *to = count;
 }
 
 static void take_usage(bc_reply *reply, const json_t *usage)
@@ -106,8 +96,7 @@ static int take_stop(bc_reply *reply, const json_t *from)
 {
     const char *label = bc_json_get_string(from, "stop_reason", NULL);
     if (label == NULL || *label == '\0') return 0;
-    bc_reply_set_raw_stop(reply, label);
-    reply->stop = stop_of(label);
+    bc_reply_take_stop(reply, stop_of(label), label);
     if (reply->stop != BC_STOP_REFUSAL) return 0;
     const json_t *details = bc_json_get_object(from, "stop_details");
     const char *words = bc_json_get_string(details, "explanation", NULL);
@@ -185,13 +174,16 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     bc_anthropic_reader *reader = self;
     cleanup_json json_t *view = NULL;
     if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) return 0; /* some gateways */
-    int rc = bc_json_view(&view, data.data, data.len, 0, err);
-    if (rc < 0) return rc;
+    int rc = bc_json_view(&view, data.data, data.len, 0, reader->complete ? NULL : err);
+    if (rc < 0) return reader->complete ? 0 : rc;
     const char *type = bc_json_get_string(view, "type", NULL);
+    /* After the last word only a message begun again means something. */
+    if (reader->complete && strcmp(type != NULL ? type : name, "message_start") != 0) return 0;
     const json_t *error = json_object_get(view, "error");
     if (type == NULL) type = json_is_object(error) ? "error" : name;
     if (strcmp(type, "error") == 0) {
-        return bc_provider_error(err, 200, json_is_object(error) ? error : view);
+        return bc_provider_error(err, 200, json_is_object(error) ? error : view,
+                                 reader->reply->secrets);
     }
     if (strcmp(type, "message_start") == 0) return on_message_start(reader, view, data, err);
     if (strncmp(type, "content_block_", 14) == 0) return on_block(reader, type, view, data, err);
@@ -239,7 +231,7 @@ static int body(void *self, bc_json_span text, barchan_error *err)
     int rc = bc_json_view(&view, text.data, text.len, 0, err);
     if (rc < 0) return rc;
     const json_t *error = json_object_get(view, "error");
-    if (json_is_object(error)) return bc_provider_error(err, 200, error);
+    if (json_is_object(error)) return bc_provider_error(err, 200, error, reader->reply->secrets);
     if (bc_json_get_array(view, "content") == NULL) {
         return bc_error_set(err, BARCHAN_EPROTOCOL, "the answer is no message: it has no content");
     }

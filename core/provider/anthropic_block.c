@@ -67,12 +67,22 @@ static bc_block *add_block(bc_anthropic_reader *reader, int64_t index, barchan_e
     return block;
 }
 
+static bc_text *field(bc_block *block, const char *name)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *have = block->fields[i].name;
+        if (have != NULL && strcmp(have, name) == 0) return &block->fields[i].text;
+    }
+    return NULL;
+}
+
 /* Shows what a text or thinking block has gained. */
 static int show_fresh(bc_anthropic_reader *reader, bc_block *block, int final)
 {
     bc_json_span fresh;
-    int rc = bc_text_settle(&block->fields[0].text, final, &fresh);
-    if (rc < 0 || fresh.len == 0) return rc;
+    bc_text *text = field(block, block->type); /* the member has the type's name */
+    int rc = text != NULL ? bc_text_settle(text, final, &fresh) : 0;
+    if (text == NULL || rc < 0 || fresh.len == 0) return rc;
     if (is_type(block, "text")) return bc_reply_text(reader->reply, fresh);
     if (is_type(block, "thinking")) return bc_reply_reasoning(reader->reply, fresh);
     return 0;
@@ -150,7 +160,11 @@ int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delt
     bc_block *block = bc_block_find(reader, index);
     bc_json_iter iter;
     int rc = bc_json_iter_init(&iter, delta, err);
-    if (block == NULL || rc != 1) return rc < 0 ? rc : 0;
+    if (rc != 1) return rc;
+    if (block == NULL) {
+        return bc_error_set(err, BARCHAN_EPROTOCOL,
+                            "a piece came for a content block that never began");
+    }
     block->touched = 1;
     rc = charge(reader, delta.len);
     while (rc == 0 && (rc = bc_json_iter_next(&iter, err)) == 1) {
@@ -209,6 +223,11 @@ int bc_blocks_calls(bc_anthropic_reader *reader, barchan_error *err)
     return 0;
 }
 
+static int has_plain_name(const bc_call *call)
+{
+    return bc_tool_name_is_plain(bc_buf_data(&call->name), call->name.len, BC_MODEL_MAX_NAME_BYTES);
+}
+
 /* The member's new value, when the turn changed it. */
 static int write_changed(bc_out *out, bc_block *block, const bc_call *call, const char *key)
 {
@@ -232,6 +251,10 @@ static int write_changed(bc_out *out, bc_block *block, const bc_call *call, cons
         const bc_buf *text = &block->input.plain;
         int good = bc_json_validate(bc_buf_data(text), text->len, NULL) == 0;
         bc_out_raw(out, good ? bc_buf_data(text) : "{}", good ? text->len : 2);
+        return 1;
+    }
+    if (strcmp(key, "name") == 0 && call != NULL && !has_plain_name(call)) {
+        bc_out_tool_name(out, bc_buf_data(&call->name), call->name.len, BC_MODEL_MAX_NAME_BYTES);
         return 1;
     }
     if (strcmp(key, "id") == 0 && call != NULL && call->made_id) {
@@ -261,20 +284,21 @@ static void write_citations(bc_out *out, const bc_block *block, bc_json_span bef
     bc_out_close(out, ']');
 }
 
-/* A block that came whole goes back as it is, unless its call needs another id or input. */
+/* A block that came whole goes back as it is, unless its call needs another id, name or input. */
 static int is_as_it_came(const bc_block *block, const bc_call *call)
 {
     bc_json_span input, start = {bc_buf_data(&block->start), block->start.len};
     if (block->touched) return 0;
     if (call == NULL) return 1;
-    return !call->made_id && bc_json_member(start, "input", &input, NULL) == 1 &&
-           input.data[0] == '{';
+    return !call->made_id && has_plain_name(call) &&
+           bc_json_member(start, "input", &input, NULL) == 1 && input.data[0] == '{';
 }
 
 /* The start's own bytes, with the members replaced that deltas added to. */
 static int write_block(bc_out *out, bc_block *block, const bc_call *call, barchan_error *err)
 {
-    const char *keys[] = {block->fields[0].name, block->fields[1].name, "input", "id", "citations"};
+    const char *keys[] = {
+        block->fields[0].name, block->fields[1].name, "input", "id", "name", "citations"};
     enum { COUNT = sizeof keys / sizeof *keys };
     int written[COUNT + 1] = {0};
     bc_json_iter iter;
@@ -299,7 +323,7 @@ static int write_block(bc_out *out, bc_block *block, const bc_call *call, barcha
     }
     for (int i = 0; i < COUNT - 1 && rc == 0; i++) {
         int needed = keys[i] != NULL && !written[i + 1] && (i < 2 || call != NULL);
-        if (!needed || (i == 3 && !call->made_id)) continue;
+        if (!needed || (i == 3 && !call->made_id) || (i == 4 && has_plain_name(call))) continue;
         bc_out_key(out, keys[i]);
         write_changed(out, block, call, keys[i]);
     }
@@ -318,16 +342,18 @@ static int is_blank(const bc_buf *text)
 
 /* Blocks that the server would refuse in a request: text that is nothing but white space, and the
  * thinking of a turn that was cut before its signature came. */
-static int cannot_go_back(const bc_anthropic_reader *reader, const bc_block *block)
+static int cannot_go_back(const bc_anthropic_reader *reader, bc_block *block)
 {
-    if (is_type(block, "text")) return is_blank(&block->fields[0].text.plain);
+    if (is_type(block, "text"))
+        return field(block, "text") == NULL || is_blank(&field(block, "text")->plain);
     int cut = reader->reply->stop == BC_STOP_MAX_TOKENS || reader->reply->stop == BC_STOP_REFUSAL ||
               reader->reply->stop == BC_STOP_CONTEXT_WINDOW;
     int last = block == &reader->blocks[reader->block_count - 1];
     if (!cut || !last || !is_type(block, "thinking")) return 0;
     bc_json_span value, start = {bc_buf_data(&block->start), block->start.len};
     if (bc_json_member(start, "signature", &value, NULL) == 1 && value.len > 2) return 0;
-    return block->fields[1].name == NULL || bc_text_is_empty(&block->fields[1].text);
+    const bc_text *signature = field(block, "signature");
+    return signature == NULL || bc_text_is_empty(signature);
 }
 
 int bc_blocks_turn(bc_anthropic_reader *reader, barchan_error *err)

@@ -11,12 +11,14 @@ typedef struct writer {
     bc_out out;
     const bc_request *request;
     bc_origin origin;
+    int is_own_turn; /* the last turn went back as it came */
+    int is_mixed;    /* and waits for a tool that the server runs */
 } writer;
 
 static void put_id(bc_out *out, const char *key, const char *id)
 {
     /* Ids of other providers may have characters that this one refuses; both sides of a pair are
-     * mapped alike. */
+     * mapped alike. Results of a turn that went back as it came keep its ids. */
     size_t len = strlen(id);
     char made[BC_MADE_ID_BYTES];
     size_t good = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-");
@@ -70,11 +72,16 @@ static int is_blank(const bc_message *message)
     return 1;
 }
 
-static void put_result(bc_out *out, const bc_message *message)
+static void put_result(bc_out *out, const bc_message *message, int is_own_turn)
 {
+    const char *id = bc_json_get_string(message->view, "tool_call_id", NULL);
     bc_out_open(out, '{');
     bc_out_member(out, "type", "tool_result");
-    put_id(out, "tool_use_id", bc_json_get_string(message->view, "tool_call_id", NULL));
+    if (is_own_turn) {
+        bc_out_member(out, "tool_use_id", id);
+    } else {
+        put_id(out, "tool_use_id", id);
+    }
     if (!is_blank(message)) {
         bc_out_key(out, "content");
         bc_out_open(out, '[');
@@ -94,25 +101,58 @@ static int put_call(const bc_past_call *call, void *ud, barchan_error *err)
     bc_out_open(out, '{');
     bc_out_member(out, "type", "tool_use");
     put_id(out, "id", call->id);
-    bc_out_member(out, "name", call->name);
+    bc_out_key(out, "name");
+    bc_out_tool_name(out, call->name, strlen(call->name), BC_MODEL_MAX_NAME_BYTES);
     bc_out_key(out, "input");
     bc_out_raw(out, call->arguments.data, call->arguments.len);
     bc_out_close(out, '}');
     return 0;
 }
 
+static int is_server_call(const json_t *block)
+{
+    const char *type = bc_json_get_string(block, "type", NULL);
+    return type != NULL &&
+           (strcmp(type, "server_tool_use") == 0 || strcmp(type, "mcp_tool_use") == 0);
+}
+
+/* A turn that calls tools of ours and of the server's, and holds no result of one of those. Its
+ * results go back alone: the server then runs its tool and goes on. */
+static int check_mixed(writer *w, const bc_message *message, barchan_error *err)
+{
+    const json_t *raw = bc_json_get_object(message->view, "raw"), *block, *other;
+    size_t len, i, j;
+    const char *turn = bc_json_get_string(raw, "turn", &len);
+    cleanup_json json_t *view = NULL;
+    w->is_mixed = 0;
+    if (strstr(turn, "_tool_use") == NULL || bc_message_call_count(message) == 0) return 0;
+    int rc = bc_json_view(&view, turn, len, 0, err);
+    const json_t *content = bc_json_get_array(view, "content");
+    json_array_foreach(content, i, block)
+    {
+        const char *id = bc_json_get_string(block, "id", NULL);
+        int answered = 0;
+        if (!is_server_call(block) || id == NULL) continue;
+        json_array_foreach(content, j, other)
+        {
+            const char *of = bc_json_get_string(other, "tool_use_id", NULL);
+            answered |= of != NULL && strcmp(of, id) == 0;
+        }
+        w->is_mixed |= !answered;
+    }
+    return rc;
+}
+
 static int put_assistant(writer *w, const bc_message *message, barchan_error *err)
 {
-    bc_buf turn;
-    bc_buf_init(&turn, 2 * (size_t)BC_MODEL_MAX_TURN_BYTES);
-    int rc = bc_message_raw(message, &w->origin, &turn, err);
-    if (rc == 1) bc_out_raw(&w->out, bc_buf_data(&turn), turn.len);
-    bc_buf_clear(&turn);
-    if (rc != 0) return rc < 0 ? rc : 0;
+    int rc = bc_message_splice(message, &w->origin, &w->out, err);
+    w->is_own_turn = rc == 1;
+    w->is_mixed = 0;
+    if (rc == 1) return check_mixed(w, message, err);
+    if (rc < 0) return rc;
     size_t len;
     const char *text = bc_json_get_string(message->view, "text", &len);
-    size_t calls = json_array_size(json_object_get(message->view, "tool_calls")) +
-                   json_array_size(json_object_get(message->view, "invalid_tool_calls"));
+    size_t calls = bc_message_call_count(message);
     /* A message without content is refused. */
     if (calls == 0 && strspn(text != NULL ? text : "", " \t\r\n") >= len) return 0;
     bc_out_open(&w->out, '{');
@@ -127,22 +167,36 @@ static int put_assistant(writer *w, const bc_message *message, barchan_error *er
 }
 
 /* The results of a turn go into one user message, before what the user says. */
-static size_t put_user(writer *w, size_t at)
+static int put_user(writer *w, size_t *index, barchan_error *err)
 {
     const bc_request *request = w->request;
+    size_t at = *index;
     bc_out_open(&w->out, '{');
     bc_out_member(&w->out, "role", "user");
     bc_out_key(&w->out, "content");
     bc_out_open(&w->out, '[');
     while (at < request->message_count && request->messages[at].role == BC_ROLE_TOOL) {
-        put_result(&w->out, &request->messages[at++]);
+        put_result(&w->out, &request->messages[at++], w->is_own_turn);
+    }
+    if (w->is_mixed && at < request->message_count && request->messages[at].role == BC_ROLE_USER) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "messages[%zu]: the turn before waits for a tool of the provider's "
+                            "own; only its tool messages may follow it",
+                            at);
     }
     while (at < request->message_count && request->messages[at].role == BC_ROLE_USER) {
         put_parts(&w->out, &request->messages[at++]);
     }
+    /* Neither an empty list nor a block of blanks is taken, and nobody's turn can be left out. */
+    size_t len = w->out.buf->len;
+    if (w->out.rc == 0 && bc_buf_data(w->out.buf)[len - 1] == '[') {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "messages[%zu]: the content is blank, which Anthropic refuses", *index);
+    }
     bc_out_close(&w->out, ']');
     bc_out_close(&w->out, '}');
-    return at;
+    *index = at;
+    return 0;
 }
 
 static int put_messages(writer *w, barchan_error *err)
@@ -150,13 +204,10 @@ static int put_messages(writer *w, barchan_error *err)
     bc_out_open(&w->out, '[');
     for (size_t at = 0; at < w->request->message_count;) {
         const bc_message *message = &w->request->messages[at];
-        if (message->role != BC_ROLE_ASSISTANT) {
-            at = put_user(w, at);
-            continue;
-        }
-        int rc = put_assistant(w, message, err);
+        int is_turn = message->role == BC_ROLE_ASSISTANT;
+        int rc = is_turn ? put_assistant(w, message, err) : put_user(w, &at, err);
         if (rc < 0) return rc;
-        at++;
+        at += (size_t)is_turn;
     }
     bc_out_close(&w->out, ']');
     return 0;
@@ -171,7 +222,10 @@ static void put_tools(writer *w)
         const bc_tool *tool = &request->tools[i];
         bc_out_open(&w->out, '{');
         bc_out_member(&w->out, "name", tool->name);
-        if (tool->description != NULL) bc_out_member(&w->out, "description", tool->description);
+        if (tool->description != NULL) {
+            bc_out_key(&w->out, "description");
+            bc_out_string(&w->out, tool->description, tool->description_len);
+        }
         bc_out_key(&w->out, "input_schema");
         bc_out_raw(&w->out, tool->parameters.data, tool->parameters.len);
         bc_out_close(&w->out, '}');
@@ -184,7 +238,7 @@ static void put_choice(writer *w)
     static const char *const types[] = {"auto", "auto", "any", "none", "tool"};
     const bc_request *request = w->request;
     int one_call = request->parallel == 0 && request->choice != BC_CHOICE_NONE;
-    if (request->tool_count == 0 || (request->choice == BC_CHOICE_UNSET && !one_call)) return;
+    if (!bc_body_has_tools(request) || (request->choice == BC_CHOICE_UNSET && !one_call)) return;
     if (!bc_body_key(&w->out, request, "tool_choice")) return;
     bc_out_open(&w->out, '{');
     bc_out_member(&w->out, "type", types[request->choice]);
@@ -234,7 +288,7 @@ int bc_anthropic_render(const bc_model_info *model, const bc_request *request, b
     put_tools(&w);
     put_choice(&w);
     if (request->system != NULL && bc_body_key(&w.out, request, "system")) {
-        bc_out_string(&w.out, request->system, strlen(request->system));
+        bc_out_string(&w.out, request->system, request->system_len);
     }
     if (bc_body_key(&w.out, request, "messages")) {
         int rc = put_messages(&w, err);

@@ -174,6 +174,7 @@ static barchan_completion *make(barchan_model *model, const barchan_complete_opt
     if (c == NULL) return NULL;
     bc_buf_init(&c->body, BC_JSON_MAX_BYTES);
     bc_reply_init(&c->reply, bc_completion_delta, c);
+    c->reply.secrets = &model->secrets;
     c->on_delta = options->on_delta;
     c->delta_ud = options->ud;
     attach(c, model);
@@ -203,6 +204,12 @@ int barchan_model_complete_start(barchan_completion **out, barchan_model *model,
     }
     int rc = bc_runtime_check(model->rt, err);
     if (rc < 0) return rc;
+    if (model->destroyed) {
+        bc_error_set(err, BARCHAN_ECLOSED, "the model is being destroyed");
+        bc_error_context(err, "complete");
+        bc_error_where(err, "model.complete");
+        return BARCHAN_ECLOSED;
+    }
     barchan_complete_options o = {0};
     if (options != NULL) {
         memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);

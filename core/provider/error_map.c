@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
-#include "base/utf8.h"
 
 typedef struct meaning {
     const char *code;
@@ -85,9 +84,6 @@ static const meaning *find_code(const char *code)
 /* Quota is looked for first, then the narrower of code and type. */
 static meaning judge(int http_status, const char *const *codes, size_t count, const char *message)
 {
-    for (size_t i = 0; i < sizeof by_words / sizeof *by_words; i++) {
-        if (strstr(message, by_words[i].code) != NULL) return by_words[i];
-    }
     const meaning *found = NULL;
     for (size_t i = 0; i < count; i++) {
         const meaning *m = find_code(codes[i]);
@@ -96,25 +92,19 @@ static meaning judge(int http_status, const char *const *codes, size_t count, co
     }
     /* The catch-all type says less than the status does. */
     int vague = found != NULL && strcmp(found->code, "invalid_request_error") == 0;
+    /* Only then do words count: they may be quoted from what the caller sent. */
+    for (size_t i = 0; (found == NULL || vague) && i < sizeof by_words / sizeof *by_words; i++) {
+        if (strstr(message, by_words[i].code) != NULL) return by_words[i];
+    }
     if (found != NULL && (!vague || http_status < 400)) return *found;
     return by_http(http_status);
 }
 
-/* One line of valid UTF-8 that fits: control characters of a server stay off the terminal. */
-static void one_line(char *to, size_t size, const char *text, size_t len)
-{
-    size_t at = 0;
-    for (size_t i = 0; i < len && at + 1 < size; i++) {
-        unsigned char c = (unsigned char)text[i];
-        to[at++] = c < 0x20 || c == 0x7F ? ' ' : text[i];
-    }
-    to[bc_utf8_whole(to, at)] = '\0';
-}
-
-int bc_provider_error(barchan_error *err, int http_status, const json_t *error)
+int bc_provider_error(barchan_error *err, int http_status, const json_t *error,
+                      const bc_secrets *secrets)
 {
     char code_text[BC_JSON_LABEL_BYTES], type_text[BC_JSON_LABEL_BYTES],
-        detail_text[BC_JSON_LABEL_BYTES], line[400];
+        detail_text[BC_JSON_LABEL_BYTES], name[BC_JSON_LABEL_BYTES], line[BC_MODEL_MAX_ERROR_TEXT];
     size_t len = 0;
     const char *message = bc_json_get_string(error, "message", &len);
     if (json_is_string(error)) {
@@ -132,16 +122,17 @@ int bc_provider_error(barchan_error *err, int http_status, const json_t *error)
         if (http_status < 400) http_status = (int)number;
     }
     meaning m = judge(http_status, codes, 3, message);
-    const char *name = "";
-    for (size_t i = 0; i < 3 && *name == '\0'; i++)
-        name = codes[i];
-    one_line(line, sizeof line, message, len);
+    const char *code = "";
+    for (size_t i = 0; i < 3 && *code == '\0'; i++)
+        code = codes[i];
+    bc_secret_line(secrets, name, sizeof name, code, strlen(code));
+    bc_secret_line(secrets, line, sizeof line, message, len);
     bc_error_set(err, m.status, "%s%s%s", name, *name != '\0' && *line != '\0' ? ": " : "",
                  *line != '\0' || *name != '\0' ? line : "the provider reported an error");
     if (err == NULL) return m.status;
     err->http_status = http_status >= 400 ? http_status : 0;
     err->retryable = m.retryable;
-    one_line(err->provider_code, sizeof err->provider_code, name, strlen(name));
+    snprintf(err->provider_code, sizeof err->provider_code, "%s", name);
     return m.status;
 }
 
@@ -165,22 +156,29 @@ static const json_t *find_error(const json_t *view)
 }
 
 int bc_provider_http_error(barchan_error *err, int http_status, const char *content_type,
-                           const char *body, size_t len)
+                           const char *body, size_t len, const bc_secrets *secrets)
 {
     cleanup_json json_t *view = NULL;
     barchan_error inner;
+    if (len >= 3 && memcmp(body, "\xEF\xBB\xBF", 3) == 0) {
+        body += 3;
+        len -= 3;
+    }
     int rc;
     if (bc_json_view(&view, body, len, 0, &inner) == 0 && find_error(view) != NULL) {
-        rc = bc_provider_error(err, http_status, find_error(view));
+        rc = bc_provider_error(err, http_status, find_error(view), secrets);
         char id[BC_JSON_LABEL_BYTES];
         const char *request_id = bc_json_get_label(view, "request_id", id);
-        if (err != NULL) snprintf(err->request_id, sizeof err->request_id, "%s", request_id);
+        if (err != NULL) {
+            bc_secret_line(secrets, err->request_id, sizeof err->request_id, request_id,
+                           strlen(request_id));
+        }
     } else {
         meaning m = by_http(http_status);
         /* Not even an error: something else than the API answers there. */
         if (http_status < 400) m = (meaning){NULL, BARCHAN_EPROTOCOL, 0};
-        char line[200];
-        one_line(line, sizeof line, body, len);
+        char line[BC_MODEL_MAX_ERROR_DETAIL];
+        bc_secret_line(secrets, line, sizeof line, body, len);
         if (is_html(content_type, body, len)) {
             snprintf(line, sizeof line,
                      "a page of HTML, no API answer; check base_url and proxies");

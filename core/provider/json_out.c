@@ -69,3 +69,27 @@ void bc_out_member(bc_out *out, const char *key, const char *text)
     bc_out_key(out, key);
     bc_out_string(out, text, strlen(text));
 }
+
+static int is_plain(char c)
+{
+    return c == '_' || c == '-' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+           (c >= 'A' && c <= 'Z');
+}
+
+int bc_tool_name_is_plain(const char *name, size_t len, size_t max)
+{
+    size_t at = 0;
+    while (at < len && is_plain(name[at]))
+        at++;
+    return len > 0 && at == len && len <= max;
+}
+
+void bc_out_tool_name(bc_out *out, const char *name, size_t len, size_t max)
+{
+    char good[BC_MODEL_MAX_NAME_BYTES];
+    if (max > sizeof good) max = sizeof good;
+    if (len > max) len = max;
+    for (size_t i = 0; i < len; i++)
+        good[i] = is_plain(name[i]) ? name[i] : '_';
+    bc_out_string(out, len > 0 ? good : "unknown", len > 0 ? len : 7);
+}

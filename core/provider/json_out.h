@@ -29,5 +29,10 @@ static inline void bc_out_word(bc_out *out, const char *word) /* true, false, nu
 void bc_out_escaped(bc_out *out, bc_json_span contents);
 /* A member with a string value. */
 void bc_out_member(bc_out *out, const char *key, const char *text);
+/* The name of a call that goes back, whatever the model wrote: letters, digits, _ and -, at most
+ * `max`. Any other name a server would refuse, and with it the whole conversation. */
+void bc_out_tool_name(bc_out *out, const char *name, size_t len, size_t max);
+/* Whether it is written unchanged. */
+int bc_tool_name_is_plain(const char *name, size_t len, size_t max);
 
 #endif

@@ -90,7 +90,14 @@ static int check_assistant(const json_t *message, size_t at, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL, "messages[%zu]: 'text' must be a string", at);
     }
     int rc = check_calls(message, "tool_calls", at, err);
-    return rc < 0 ? rc : check_calls(message, "invalid_tool_calls", at, err);
+    if (rc == 0) rc = check_calls(message, "invalid_tool_calls", at, err);
+    if (rc < 0) return rc;
+    /* No reply has more, and each is looked for among the others. */
+    size_t count = json_array_size(json_object_get(message, "tool_calls")) +
+                   json_array_size(json_object_get(message, "invalid_tool_calls"));
+    if (count <= BC_MODEL_MAX_TOOL_CALLS) return 0;
+    return bc_error_set(err, BARCHAN_ELIMIT, "messages[%zu]: more than %d tool calls", at,
+                        BC_MODEL_MAX_TOOL_CALLS);
 }
 
 static int parse_message(bc_message *message, const json_t *view, bc_json_span text, size_t at,
@@ -160,12 +167,18 @@ static int parse_tool(bc_tool *tool, const json_t *view, bc_json_span text, size
 {
     size_t len;
     tool->name = bc_json_get_string(view, "name", &len);
-    tool->description = bc_json_get_string(view, "description", NULL);
+    tool->description = bc_json_get_string(view, "description", &tool->description_len);
     if (tool->name == NULL || len == 0 || len > BC_MODEL_MAX_NAME_BYTES) {
         return bc_error_set(err, BARCHAN_EINVAL,
                             "tools[%zu]: 'name' must be a string of 1 to %d "
                             "bytes",
                             at, BC_MODEL_MAX_NAME_BYTES);
+    }
+    /* What all providers take between them. A NUL ends the span as well. */
+    if (strspn(tool->name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.:") !=
+        len) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "tools[%zu]: 'name' must be made of letters, digits and _-.:", at);
     }
     int rc = bc_json_member(text, "parameters", &tool->parameters, err);
     if (rc < 0) return rc;
@@ -177,6 +190,17 @@ static int parse_tool(bc_tool *tool, const json_t *view, bc_json_span text, size
                             "tools[%zu] ('%s'): 'parameters' must be a JSON "
                             "Schema object",
                             at, tool->name);
+    }
+    return 0;
+}
+
+/* Every provider refuses two tools of one name. */
+static int check_is_new(const bc_tool *tools, size_t at, barchan_error *err)
+{
+    for (size_t i = 0; i < at; i++) {
+        if (strcmp(tools[i].name, tools[at].name) != 0) continue;
+        return bc_error_set(err, BARCHAN_EINVAL, "tools[%zu]: the name '%s' is taken by tools[%zu]",
+                            at, tools[at].name, i);
     }
     return 0;
 }
@@ -196,6 +220,7 @@ int bc_tools_parse(bc_json_span text, const json_t *view, bc_tool **tools, size_
     if (list == NULL) return bc_error_nomem(err);
     while ((rc = bc_json_iter_next(&iter, err)) == 1) {
         rc = parse_tool(&list[*count], json_array_get(view, *count), iter.value, *count, err);
+        if (rc == 0) rc = check_is_new(list, *count, err);
         if (rc < 0) return rc;
         ++*count;
     }
@@ -266,7 +291,8 @@ static int parse_settings(bc_request *request, barchan_error *err)
     const json_t *view = request->view, *system = json_object_get(view, "system");
     int rc = check_types(view, err);
     if (rc < 0) return rc;
-    if (json_string_length(system) > 0) request->system = json_string_value(system);
+    request->system_len = json_string_length(system);
+    if (request->system_len > 0) request->system = json_string_value(system);
     request->parallel = bc_json_get_boolean(view, "parallel_tool_calls", -1);
     request->max_tokens = bc_json_get_integer(view, "max_tokens", 0);
     if (request->max_tokens < 0) {

@@ -7,6 +7,7 @@
 #define BC_PROVIDER_MESSAGE_H
 
 #include "base/json_view.h"
+#include "json_out.h"
 #include "reply.h"
 
 typedef enum bc_role { BC_ROLE_USER = 1, BC_ROLE_ASSISTANT, BC_ROLE_TOOL } bc_role;
@@ -18,8 +19,9 @@ typedef struct bc_message {
 } bc_message;
 
 typedef struct bc_tool {
-    const char *name, *description; /* the description may be NULL */
-    bc_json_span parameters;        /* JSON text of an object, as it was written */
+    const char *name, *description; /* the description may be NULL, and hold NUL bytes */
+    size_t description_len;
+    bc_json_span parameters; /* JSON text of an object, as it was written */
 } bc_tool;
 
 typedef enum bc_choice {
@@ -33,7 +35,8 @@ typedef enum bc_choice {
 typedef struct bc_request {
     json_t *view;
     bc_json_span text;
-    const char *system; /* NULL: none */
+    const char *system; /* NULL: none; may hold NUL bytes */
+    size_t system_len;
     bc_message *messages;
     size_t message_count;
     bc_tool *tools;
@@ -65,6 +68,12 @@ int bc_tools_parse(bc_json_span text, const json_t *view, bc_tool **tools, size_
  * origin and its view is unedited. Otherwise 0. */
 int bc_message_raw(const bc_message *message, const bc_origin *origin, bc_buf *turn,
                    barchan_error *err);
+
+/* The same, into a body: 1 when it was written. */
+int bc_message_splice(const bc_message *message, const bc_origin *origin, bc_out *out,
+                      barchan_error *err);
+/* Its calls, runnable or not. */
+size_t bc_message_call_count(const bc_message *message);
 
 /* A call of an assistant message's neutral view, runnable or not. */
 typedef struct bc_past_call {

@@ -27,6 +27,22 @@ int bc_message_raw(const bc_message *message, const bc_origin *origin, bc_buf *t
     return rc < 0 ? bc_error_set(err, rc, "the request is too large") : 1;
 }
 
+int bc_message_splice(const bc_message *message, const bc_origin *origin, bc_out *out,
+                      barchan_error *err)
+{
+    cleanup_buf bc_buf turn;
+    bc_buf_init(&turn, 2 * (size_t)BC_MODEL_MAX_TURN_BYTES);
+    int rc = bc_message_raw(message, origin, &turn, err);
+    if (rc == 1) bc_out_raw(out, bc_buf_data(&turn), turn.len);
+    return rc;
+}
+
+size_t bc_message_call_count(const bc_message *message)
+{
+    return json_array_size(json_object_get(message->view, "tool_calls")) +
+           json_array_size(json_object_get(message->view, "invalid_tool_calls"));
+}
+
 static int give_calls(const bc_message *message, const char *key, bc_past_call_fn fn, void *ud,
                       barchan_error *err)
 {

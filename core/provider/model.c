@@ -4,12 +4,6 @@
 #include "base/cleanup.h"
 #include "model_internal.h"
 
-enum {
-    DEFAULT_CONNECT_MS = 15000,
-    DEFAULT_IDLE_MS = 120000, /* thinking models are silent for a minute before the first token */
-    DEFAULT_TOTAL_MS = 600000 /* what the providers' own libraries use */
-};
-
 void bc_model_retain(barchan_model *model)
 {
     model->references++;
@@ -29,6 +23,7 @@ static void free_model(barchan_model *model)
         free(*h);
     }
     free(model->headers);
+    bc_secrets_clear(&model->secrets);
     free(model);
 }
 
@@ -37,13 +32,17 @@ void bc_model_release(barchan_model *model)
     if (--model->references == 0) free_model(model);
 }
 
+/* `done` may destroy the model or ask it for more: neither works any more. */
 static void end_completions(barchan_model *model)
 {
     barchan_error err;
+    model->destroyed = 1;
+    bc_model_retain(model);
     bc_error_set(&err, BARCHAN_ECANCELLED, "the model was destroyed");
     bc_error_where(&err, "model.complete");
     while (model->completions != NULL)
         bc_completion_end(model->completions, NULL, &err);
+    bc_model_release(model);
 }
 
 static void free_now(bc_defer *defer)
@@ -62,7 +61,7 @@ static void on_runtime_end(bc_resident *resident)
 
 void barchan_model_destroy(barchan_model *model)
 {
-    if (model == NULL || bc_runtime_check(model->rt, NULL) < 0) return;
+    if (model == NULL || bc_runtime_check(model->rt, NULL) < 0 || model->destroyed) return;
     bc_resident_remove(&model->resident);
     end_completions(model);
     bc_model_release(model);
@@ -134,7 +133,9 @@ static int set_up_wire(barchan_model *model, const barchan_model_options *o, bar
     if (rc == 0 && o->api_key != NULL && *o->api_key != '\0') {
         rc = copy_string(o->api_key, &model->info.api_key, err);
     }
-    return rc < 0 ? rc : copy_headers(model, o->headers, err);
+    if (rc == 0) rc = copy_headers(model, o->headers, err);
+    if (rc < 0) return rc;
+    return bc_secrets_init(&model->secrets, model->info.api_key, model->info.headers, err);
 }
 
 static int set_up_replay(barchan_model *model, const barchan_model_options *o, barchan_error *err)
@@ -157,9 +158,9 @@ static int set_up(barchan_model *model, const barchan_model_options *o, barchan_
     model->info.max_tokens = o->max_tokens;
     model->allow_plain_http = o->allow_plain_http;
     model->connect_timeout_ms =
-        o->connect_timeout_ms > 0 ? o->connect_timeout_ms : DEFAULT_CONNECT_MS;
-    model->idle_timeout_ms = o->idle_timeout_ms > 0 ? o->idle_timeout_ms : DEFAULT_IDLE_MS;
-    model->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : DEFAULT_TOTAL_MS;
+        o->connect_timeout_ms > 0 ? o->connect_timeout_ms : BC_MODEL_DEFAULT_CONNECT_MS;
+    model->idle_timeout_ms = o->idle_timeout_ms > 0 ? o->idle_timeout_ms : BC_MODEL_DEFAULT_IDLE_MS;
+    model->timeout_ms = o->timeout_ms > 0 ? o->timeout_ms : BC_MODEL_DEFAULT_TOTAL_MS;
     int rc = copy_string(o->name, &model->info.name, err);
     if (rc < 0) return rc;
     if (strcmp(o->provider, "replay") == 0) return set_up_replay(model, o, err);

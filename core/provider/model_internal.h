@@ -16,9 +16,11 @@ struct barchan_model {
     bc_replay *replay;
     bc_model_info info; /* its strings are owned */
     char **headers;
+    bc_secrets secrets;
     int allow_plain_http, connect_timeout_ms, idle_timeout_ms;
     int64_t timeout_ms;
     int references; /* the handle's and one per completion */
+    int destroyed;  /* its completions are being ended; none begins */
     bc_defer free_later;
     barchan_completion *completions;
 };

@@ -15,13 +15,7 @@ static int endpoint(const bc_model_info *model, const bc_request *request, bc_bu
 static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
 {
     if (model->api_key == NULL || bc_provider_has_header(model, "authorization")) return 0;
-    bc_buf value;
-    bc_buf_init(&value, strlen(model->api_key) + 8);
-    int has_scheme = strncmp(model->api_key, "Bearer ", 7) == 0;
-    int rc = bc_buf_appendf(&value, "%s%s", has_scheme ? "" : "Bearer ", model->api_key);
-    if (rc == 0) rc = put("authorization", bc_buf_data(&value), ud);
-    bc_buf_clear(&value);
-    return rc;
+    return bc_provider_put_bearer(model->api_key, put, ud);
 }
 
 int bc_chat_charge(bc_chat_reader *reader, size_t len)
@@ -78,11 +72,9 @@ static void reader_destroy(void *self)
 static void take_finish(bc_chat_reader *reader, const json_t *choice)
 {
     const char *label = bc_json_get_string(choice, "finish_reason", NULL);
-    if (label == NULL) return;
-    /* It may be repeated, and an empty one says nothing. */
-    if (*label == '\0' && reader->reply->has_raw_stop) return;
-    bc_reply_set_raw_stop(reader->reply, label);
-    reader->reply->stop = bc_chat_stop(label);
+    /* Some servers write their null as text. */
+    if (label == NULL || strcmp(label, "null") == 0) return;
+    bc_reply_take_stop(reader->reply, bc_chat_stop(label), label);
     if (*label != '\0') reader->ended = 1;
 }
 
@@ -137,15 +129,6 @@ static int take_content(bc_chat_reader *reader, bc_json_span value, barchan_erro
     return rc < 0 ? rc : add_parts(reader, value, 0, err);
 }
 
-static int take_extra(bc_chat_reader *reader, const bc_json_iter *member)
-{
-    if (member->type == BC_JSON_NULL) return 0;
-    bc_out out = {.buf = &reader->extra};
-    bc_out_raw_key(&out, member->key);
-    bc_out_raw(&out, member->value.data, member->value.len);
-    return out.rc;
-}
-
 static int take_member(bc_chat_reader *reader, const bc_json_iter *member, barchan_error *err)
 {
     bc_json_span value = member->value;
@@ -161,7 +144,7 @@ static int take_member(bc_chat_reader *reader, const bc_json_iter *member, barch
     }
     if (bc_json_iter_is(member, "reasoning_details")) return bc_chat_take_details(reader, value);
     if (bc_json_iter_is(member, "extra_content") || bc_json_iter_is(member, "thought_signature")) {
-        return take_extra(reader, member);
+        return bc_chat_keep(reader, &reader->extra, member);
     }
     return 0;
 }
@@ -184,7 +167,8 @@ static int take_choice(bc_chat_reader *reader, const json_t *view, bc_json_span 
 {
     bc_json_span message;
     const json_t *error = json_object_get(view, "error");
-    if (json_is_object(error) || json_is_string(error)) return bc_provider_error(err, 200, error);
+    if (json_is_object(error) || json_is_string(error))
+        return bc_provider_error(err, 200, error, reader->reply->secrets);
     /* Of several choices only the first is ours. */
     if (bc_json_get_integer(view, "index", 0) != 0) return 0;
     reader->begun = 1;
@@ -207,17 +191,19 @@ static void copy_label(char *to, size_t size, const json_t *view, const char *ke
 }
 
 /* The error shapes that come with HTTP 200; 0 when there is none. */
-static int find_error(const json_t *view, barchan_error *err)
+static int find_error(const bc_chat_reader *reader, const json_t *view, barchan_error *err)
 {
     const json_t *error = json_object_get(view, "error");
-    if (json_is_object(error) || json_is_string(error)) return bc_provider_error(err, 200, error);
+    if (json_is_object(error) || json_is_string(error))
+        return bc_provider_error(err, 200, error, reader->reply->secrets);
     const char *object = bc_json_get_string(view, "object", NULL);
-    if (object != NULL && strcmp(object, "error") == 0) return bc_provider_error(err, 200, view);
+    if (object != NULL && strcmp(object, "error") == 0)
+        return bc_provider_error(err, 200, view, reader->reply->secrets);
     const char *message = bc_json_get_string(view, "error_message", NULL);
     if (message == NULL || *message == '\0') return 0;
     cleanup_json json_t *made = json_pack("{s:s, s:s?}", "message", message, "type",
                                           bc_json_get_string(view, "error_type", NULL));
-    return bc_provider_error(err, 200, made);
+    return bc_provider_error(err, 200, made, reader->reply->secrets);
 }
 
 static int take_object(bc_chat_reader *reader, const json_t *view, bc_json_span text,
@@ -225,7 +211,7 @@ static int take_object(bc_chat_reader *reader, const json_t *view, bc_json_span 
 {
     bc_json_span list;
     bc_json_iter iter;
-    int rc = find_error(view, err);
+    int rc = find_error(reader, view, err);
     if (rc < 0) return rc;
     copy_label(reader->reply->id, sizeof reader->reply->id, view, "id");
     copy_label(reader->reply->model, sizeof reader->reply->model, view, "model");
@@ -246,6 +232,7 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
 {
     bc_chat_reader *reader = self;
     cleanup_json json_t *view = NULL;
+    if (reader->marked) return 0; /* nothing counts after the last word */
     if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) {
         reader->ended = reader->marked = 1;
         return 0;
@@ -253,7 +240,7 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     int rc = bc_json_view(&view, data.data, data.len, 0, err);
     if (rc < 0) return bc_error_context(err, "an event of the stream");
     if (strcmp(name, "error") == 0 && json_object_get(view, "error") == NULL) {
-        return bc_provider_error(err, 200, view);
+        return bc_provider_error(err, 200, view, reader->reply->secrets);
     }
     rc = take_object(reader, view, data, err);
     return rc < 0 ? rc : 0;

@@ -14,8 +14,10 @@ typedef struct bc_chat_call {
     int64_t index; /* the server's, -1: it gave none */
     bc_text id, name, arguments;
     bc_buf object; /* arguments that came as an object, their own bytes */
-    bc_buf extra;  /* `"key":value` members that we do not know, with commas */
+    bc_buf extra;  /* members that we do not know, see bc_chat_keep */
     int announced;
+    int had_arguments; /* an entry of it had the member, filled or not */
+    size_t list;       /* the list that its last entry stood in */
 } bc_chat_call;
 
 /* An element of reasoning_details while its pieces arrive. */
@@ -39,6 +41,8 @@ typedef struct bc_chat_reader {
     bc_chat_detail detail;             /* the one that is not among them yet */
     bc_buf extra;                      /* members of the message that must go back (Gemini) */
     bc_chat_call *calls;
+    size_t lists;     /* of tool calls that were seen; counts from 1 */
+    int has_function; /* the calls are of the old single form */
     size_t call_count;
     size_t total_bytes, looked_at;
     int begun;  /* a choice was seen */
@@ -52,6 +56,9 @@ typedef struct bc_chat_reader {
 int bc_chat_take_calls(bc_chat_reader *reader, bc_json_span list, barchan_error *err);
 /* The old single "function_call". */
 int bc_chat_take_function(bc_chat_reader *reader, bc_json_span function, barchan_error *err);
+/* Keeps a member's own bytes, once per key, to go back with the turn: `kept` is an object that is
+ * not closed. */
+int bc_chat_keep(bc_chat_reader *reader, bc_buf *kept, const bc_json_iter *member);
 int bc_chat_finish_calls(bc_chat_reader *reader, barchan_error *err);
 void bc_chat_clear_calls(bc_chat_reader *reader);
 /* openai_chat_details.c */

@@ -1,10 +1,13 @@
 /*
  * Tool calls in pieces. Servers disagree on how the pieces name their call, so:
- *  - an id that is known decides; an empty id or name is as good as none and overwrites nothing;
+ *  - in a whole answer each entry is a call of its own;
+ *  - an id that is known decides, unless a name with arguments comes after complete ones, or the
+ *    same list has it twice; an empty id or name is as good as none and overwrites nothing;
  *  - an index names its call, unless another id, or a new name after complete arguments, shows
  *    that the server gives every call the same index;
  *  - without both, several entries of one delta are told by position, a single one continues the
- *    last call, unless it begins a new one by name after complete arguments.
+ *    last call, unless it begins a new one by name after complete arguments, or by another name
+ *    before any.
  */
 #include "openai_chat.h"
 
@@ -62,9 +65,10 @@ static int is_whole(bc_chat_reader *reader, bc_chat_call *call)
            0;
 }
 
+/* The last one, as below. */
 static bc_chat_call *by_id(bc_chat_reader *reader, bc_json_span id)
 {
-    for (size_t i = 0; i < reader->call_count; i++) {
+    for (size_t i = reader->call_count; i-- > 0;) {
         if (same_text(&reader->calls[i].id, id)) return &reader->calls[i];
     }
     return NULL;
@@ -84,20 +88,49 @@ static int has_arguments(const entry *e)
     return is_text(e->arguments) || (e->arguments.len > 0 && e->arguments.data[0] == '{');
 }
 
+static int extends(const bc_text *text, bc_json_span span)
+{
+    bc_json_span have = bc_text_escaped(text);
+    return span.len - 2 >= have.len && memcmp(span.data + 1, have.data, have.len) == 0;
+}
+
+/* Another name while there are no arguments yet: a call without any, and the next one; or the next
+ * piece of one name. A piece has an index and nothing else. */
+static int is_another_name(const bc_chat_call *call, const entry *e)
+{
+    if (!bc_text_is_empty(&call->arguments) || extends(&call->name, e->name)) return 0;
+    return e->index < 0 || (call->had_arguments && e->arguments.len > 0);
+}
+
 /* The same name without arguments only repeats what is known: taken for a new call, it would be one
  * that the model never made. */
 static int begins_another(bc_chat_reader *reader, bc_chat_call *call, const entry *e)
 {
-    if (is_text(e->id) && !bc_text_is_empty(&call->id)) return 1; /* by_id knew it not */
+    int knows_id = is_text(e->id) && !bc_text_is_empty(&call->id);
+    if (knows_id && !same_text(&call->id, e->id)) return 1;
     if (!is_text(e->name) || bc_text_is_empty(&call->name)) return 0;
+    if (knows_id && !has_arguments(e)) return 0;
     if (same_text(&call->name, e->name) && !has_arguments(e)) return 0;
-    return is_whole(reader, call);
+    return is_whole(reader, call) || (!knows_id && is_another_name(call, e));
+}
+
+/* Two entries of one list with one id are two calls, unless the first shows by its index that it
+ * goes on in the second. */
+static int is_same_entry_twice(const bc_chat_reader *reader, const bc_chat_call *call,
+                               const entry *e)
+{
+    return call->list == reader->lists && is_text(e->id) && !bc_text_is_empty(&call->id) &&
+           is_text(e->name) && (e->index < 0 || e->index != call->index);
 }
 
 static bc_chat_call *find(bc_chat_reader *reader, const entry *e, size_t position, size_t count)
 {
     bc_chat_call *call = NULL;
-    if (is_text(e->id) && (call = by_id(reader, e->id)) != NULL) return call;
+    if (reader->whole) return NULL;
+    if (is_text(e->id) && (call = by_id(reader, e->id)) != NULL) {
+        int is_new = is_same_entry_twice(reader, call, e) || begins_another(reader, call, e);
+        return is_new ? NULL : call;
+    }
     if (e->index >= 0) {
         call = by_index(reader, e->index);
     } else if (count > 1) {
@@ -153,23 +186,49 @@ static int take_arguments(bc_chat_call *call, bc_json_span arguments)
     return bc_buf_append(&call->object, arguments.data, arguments.len);
 }
 
-/* What we do not know of a call goes back with it: Gemini puts its signatures there. */
-static int take_extra(bc_chat_call *call, bc_json_span whole)
+/* Whether the members that were kept have this one. The cost of asking is bounded. */
+static int is_kept(bc_chat_reader *reader, bc_buf *kept, const bc_json_iter *member)
+{
+    bc_json_iter iter;
+    int found = 0;
+    reader->looked_at += kept->len;
+    if (reader->looked_at > BC_MODEL_MAX_TURN_BYTES) return 1;
+    /* The members without their braces: a list that the walk leaves before its end. */
+    if (bc_buf_append_char(kept, '}') < 0) return 1;
+    int rc = bc_json_iter_init(&iter, (bc_json_span){bc_buf_data(kept), kept->len}, NULL);
+    while (rc == 1 && !found && (rc = bc_json_iter_next(&iter, NULL)) == 1) {
+        found = iter.key.len == member->key.len &&
+                memcmp(iter.key.data, member->key.data, iter.key.len) == 0;
+    }
+    kept->len--;
+    return found;
+}
+
+int bc_chat_keep(bc_chat_reader *reader, bc_buf *kept, const bc_json_iter *member)
+{
+    if (member->type == BC_JSON_NULL) return 0;
+    if (kept->len > 0 && is_kept(reader, kept, member)) return 0;
+    int rc = kept->len == 0 ? bc_buf_append_char(kept, '{') : 0;
+    bc_out out = {.buf = kept, .rc = rc};
+    bc_out_raw_key(&out, member->key);
+    bc_out_raw(&out, member->value.data, member->value.len);
+    return out.rc;
+}
+
+/* What we do not know of a call goes back with it: Gemini puts its signatures there. Some servers
+ * repeat it with each piece. */
+static int take_extra(bc_chat_reader *reader, bc_chat_call *call, bc_json_span whole)
 {
     static const char *const known[] = {"id", "type", "index", "function", "custom"};
     bc_json_iter iter;
     int rc = 0;
     if (bc_json_iter_init(&iter, whole, NULL) != 1) return 0;
     while (rc == 0 && bc_json_iter_next(&iter, NULL) == 1) {
-        int skip = iter.type == BC_JSON_NULL;
+        int skip = 0;
         for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
             skip |= bc_json_iter_is(&iter, known[i]);
         }
-        if (skip) continue;
-        bc_out out = {.buf = &call->extra};
-        bc_out_raw_key(&out, iter.key);
-        bc_out_raw(&out, iter.value.data, iter.value.len);
-        rc = out.rc;
+        if (!skip) rc = bc_chat_keep(reader, &call->extra, &iter);
     }
     return rc;
 }
@@ -190,13 +249,15 @@ static int take_entry(bc_chat_reader *reader, const entry *e, size_t position, s
     if (call == NULL) call = add(reader, err);
     if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
     if (call->index < 0) call->index = e->index;
+    call->list = reader->lists;
+    call->had_arguments |= e->arguments.len > 0;
     int rc = bc_chat_charge(reader, e->whole.len);
     if (rc == 0 && is_text(e->id) && bc_text_is_empty(&call->id)) {
         rc = bc_text_append(&call->id, e->id);
     }
     if (rc == 0) rc = take_name(call, e->name);
     if (rc == 0) rc = take_arguments(call, e->arguments);
-    if (rc == 0) rc = take_extra(call, e->whole);
+    if (rc == 0) rc = take_extra(reader, call, e->whole);
     int begun = !bc_text_is_empty(&call->arguments) || call->object.len > 0;
     if (rc == 0 && begun) rc = announce(reader, call);
     return bc_chat_failed(rc, err);
@@ -210,6 +271,12 @@ int bc_chat_take_calls(bc_chat_reader *reader, bc_json_span list, barchan_error 
     if (rc != 1 || list.data[0] != '[') return rc < 0 ? rc : 0;
     while (bc_json_iter_next(&iter, NULL) == 1)
         count++;
+    /* The old form beside it says the same again. */
+    if (count > 0 && reader->has_function) {
+        bc_chat_clear_calls(reader);
+        reader->has_function = 0;
+    }
+    reader->lists += count > 0;
     bc_json_iter_init(&iter, list, NULL);
     while ((rc = bc_json_iter_next(&iter, err)) == 1) {
         entry e;
@@ -224,12 +291,13 @@ int bc_chat_take_calls(bc_chat_reader *reader, bc_json_span list, barchan_error 
 int bc_chat_take_function(bc_chat_reader *reader, bc_json_span function, barchan_error *err)
 {
     entry e = {.index = -1, .function = function, .whole = function};
-    if (function.len == 0 || function.data[0] != '{') return 0;
+    if (function.len == 0 || function.data[0] != '{' || reader->lists > 0) return 0;
     bc_json_member(function, "name", &e.name, NULL);
     bc_json_member(function, "arguments", &e.arguments, NULL);
     /* Some servers send an empty one beside the real list. */
     if (!is_text(e.name) && !is_text(e.arguments)) return 0;
     e.whole = (bc_json_span){"{}", 2};
+    reader->has_function = 1;
     return take_entry(reader, &e, 0, 1, err);
 }
 

@@ -10,13 +10,18 @@ typedef struct writer {
     int mistral; /* refuses members it does not know, and ids that are not its own kind */
 } writer;
 
-static void put_id(writer *w, const char *key, const char *id)
+static int may_have_id(const writer *w, const char *id)
 {
     size_t len = strlen(id);
-    char made[BC_MADE_ID_BYTES];
     size_t good = strspn(id, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789");
-    if (w->mistral && (good != len || len != BC_MADE_ID_BYTES - 1)) {
-        bc_make_id(id, len, 0, made);
+    return !w->mistral || (good == len && len == BC_MADE_ID_BYTES - 1);
+}
+
+static void put_id(writer *w, const char *key, const char *id)
+{
+    char made[BC_MADE_ID_BYTES];
+    if (!may_have_id(w, id)) {
+        bc_make_id(id, strlen(id), 0, made);
         id = made;
     }
     bc_out_member(&w->out, key, id);
@@ -148,7 +153,8 @@ static int put_call(const bc_past_call *call, void *ud, barchan_error *err)
     bc_out_member(out, "type", "function");
     bc_out_key(out, "function");
     bc_out_open(out, '{');
-    bc_out_member(out, "name", call->name);
+    bc_out_key(out, "name");
+    bc_out_tool_name(out, call->name, strlen(call->name), BC_MODEL_MAX_ECHO_NAME_BYTES);
     bc_out_key(out, "arguments");
     bc_out_string(out, call->arguments.data, call->arguments.len);
     bc_out_close(out, '}');
@@ -156,18 +162,23 @@ static int put_call(const bc_past_call *call, void *ud, barchan_error *err)
     return 0;
 }
 
+static int check_id(const bc_past_call *call, void *ud, barchan_error *err)
+{
+    (void)err;
+    return may_have_id(ud, call->id) ? 0 : BARCHAN_EINVAL;
+}
+
 static int put_assistant(writer *w, const bc_message *message, barchan_error *err)
 {
-    bc_buf turn;
-    bc_buf_init(&turn, 2 * (size_t)BC_MODEL_MAX_TURN_BYTES);
-    int rc = bc_message_raw(message, &w->origin, &turn, err);
-    if (rc == 1) bc_out_raw(&w->out, bc_buf_data(&turn), turn.len);
-    bc_buf_clear(&turn);
-    if (rc != 0) return rc < 0 ? rc : 0;
+    /* In a turn of the server's own bytes an id cannot be mapped, as its result's is. */
+    int rc = bc_message_each_call(message, check_id, w, NULL);
+    if (rc == 0) rc = bc_message_splice(message, &w->origin, &w->out, err);
+    if (rc == 1) return 0;
+    if (rc == BARCHAN_ENOMEM) return bc_error_nomem(err);
+    if (rc < 0 && rc != BARCHAN_EINVAL) return rc;
     size_t len;
     const char *text = bc_json_get_string(message->view, "text", &len);
-    size_t calls = json_array_size(json_object_get(message->view, "tool_calls")) +
-                   json_array_size(json_object_get(message->view, "invalid_tool_calls"));
+    size_t calls = bc_message_call_count(message);
     bc_out_open(&w->out, '{');
     bc_out_member(&w->out, "role", "assistant");
     bc_out_key(&w->out, "content");
@@ -194,7 +205,8 @@ static int put_messages(writer *w, barchan_error *err)
     if (request->system != NULL) {
         bc_out_open(&w->out, '{');
         bc_out_member(&w->out, "role", "system");
-        bc_out_member(&w->out, "content", request->system);
+        bc_out_key(&w->out, "content");
+        bc_out_string(&w->out, request->system, request->system_len);
         bc_out_close(&w->out, '}');
     }
     for (size_t at = 0; at < request->message_count && rc == 0;) {
@@ -215,8 +227,8 @@ static void put_tools(writer *w)
     const bc_request *request = w->request;
     bc_out *out = &w->out;
     /* An empty list is refused, and so is all about tools without them. */
-    if (request->tool_count == 0) return;
-    if (bc_body_key(out, request, "tools")) {
+    if (!bc_body_has_tools(request)) return;
+    if (request->tool_count > 0 && bc_body_key(out, request, "tools")) {
         bc_out_open(out, '[');
         for (size_t i = 0; i < request->tool_count; i++) {
             const bc_tool *tool = &request->tools[i];
@@ -225,7 +237,10 @@ static void put_tools(writer *w)
             bc_out_key(out, "function");
             bc_out_open(out, '{');
             bc_out_member(out, "name", tool->name);
-            if (tool->description != NULL) bc_out_member(out, "description", tool->description);
+            if (tool->description != NULL) {
+                bc_out_key(out, "description");
+                bc_out_string(out, tool->description, tool->description_len);
+            }
             bc_out_key(out, "parameters");
             bc_out_raw(out, tool->parameters.data, tool->parameters.len);
             bc_out_close(out, '}');

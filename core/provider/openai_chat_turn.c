@@ -10,6 +10,11 @@ static void put_escaped(bc_out *out, const char *key, const bc_text *text)
     bc_out_escaped(out, bc_text_escaped(text));
 }
 
+static void put_kept(bc_out *out, const bc_buf *kept)
+{
+    if (kept->len > 0) bc_out_raw(out, bc_buf_data(kept) + 1, kept->len - 1);
+}
+
 /* null is right beside calls and refused without them. */
 static void put_content(bc_out *out, const bc_chat_reader *reader)
 {
@@ -39,21 +44,6 @@ static void put_reasoning(bc_out *out, const bc_chat_reader *reader)
     bc_out_open(out, '[');
     bc_out_raw(out, bc_buf_data(&reader->reasoning_details), reader->reasoning_details.len);
     bc_out_close(out, ']');
-}
-
-/* A name that servers accept in a request, whatever the model wrote. */
-static void put_name(bc_out *out, const bc_call *call)
-{
-    char name[65];
-    size_t len = 0;
-    for (size_t i = 0; i < call->name.len && len < sizeof name - 1; i++) {
-        char c = bc_buf_data(&call->name)[i];
-        int good = strchr("_-", c) != NULL || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                   (c >= 'A' && c <= 'Z');
-        name[len++] = good && c != '\0' ? c : '_';
-    }
-    bc_out_key(out, "name");
-    bc_out_string(out, len > 0 ? name : "unknown", len > 0 ? len : 7);
 }
 
 /* Always a string, and never one that does not parse: strict servers refuse both. */
@@ -87,14 +77,11 @@ static void put_call(bc_out *out, const bc_chat_call *call, const bc_call *done)
     bc_out_member(out, "type", "function");
     bc_out_key(out, "function");
     bc_out_open(out, '{');
-    if (done->error[0] == '\0') {
-        put_escaped(out, "name", &call->name);
-    } else {
-        put_name(out, done);
-    }
+    bc_out_key(out, "name");
+    bc_out_tool_name(out, bc_buf_data(&done->name), done->name.len, BC_MODEL_MAX_ECHO_NAME_BYTES);
     put_arguments(out, call, done);
     bc_out_close(out, '}');
-    if (call->extra.len > 0) bc_out_raw(out, bc_buf_data(&call->extra), call->extra.len);
+    put_kept(out, &call->extra);
     bc_out_close(out, '}');
 }
 
@@ -106,9 +93,7 @@ int bc_chat_turn(bc_chat_reader *reader, barchan_error *err)
     put_content(&out, reader);
     if (!bc_text_is_empty(&reader->refusal)) put_escaped(&out, "refusal", &reader->refusal);
     put_reasoning(&out, reader);
-    if (reader->extra.len > 0) {
-        bc_out_raw(&out, bc_buf_data(&reader->extra), reader->extra.len);
-    }
+    put_kept(&out, &reader->extra);
     if (reader->call_count > 0) {
         bc_out_key(&out, "tool_calls");
         bc_out_open(&out, '[');

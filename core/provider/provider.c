@@ -31,14 +31,22 @@ static int is_noise(bc_json_span data)
     return data.len == 0 || data.data[0] == ':' || (data.len == 2 && data.data[0] == '"');
 }
 
+/* Of what a cut could leave only "[DONE]" is whole without being JSON. */
+static int is_cut(bc_json_span data)
+{
+    if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) return 0;
+    return bc_json_validate(data.data, data.len, NULL) < 0;
+}
+
 static int event_lines(const bc_provider *provider, void *reader, const char *name,
-                       bc_json_span data, barchan_error *err)
+                       bc_json_span data, int may_be_cut, barchan_error *err)
 {
     while (data.len > 0) {
         const char *lf = memchr(data.data, '\n', data.len);
         size_t len = lf != NULL ? (size_t)(lf - data.data) : data.len;
         bc_json_span line = trim((bc_json_span){data.data, len});
-        int rc = is_noise(line) ? 0 : provider->event(reader, name, line, err);
+        int drop = is_noise(line) || (may_be_cut && lf == NULL && is_cut(line));
+        int rc = drop ? 0 : provider->event(reader, name, line, err);
         if (rc < 0) return rc;
         len += lf != NULL;
         data = (bc_json_span){data.data + len, data.len - len};
@@ -47,13 +55,14 @@ static int event_lines(const bc_provider *provider, void *reader, const char *na
 }
 
 int bc_provider_event(const bc_provider *provider, void *reader, const char *name,
-                      bc_json_span data, barchan_error *err)
+                      bc_json_span data, int may_be_cut, barchan_error *err)
 {
     data = trim(data);
     if (is_noise(data)) return 0;
     if (memchr(data.data, '\n', data.len) != NULL &&
         bc_json_validate(data.data, data.len, NULL) < 0)
-        return event_lines(provider, reader, name, data, err);
+        return event_lines(provider, reader, name, data, may_be_cut, err);
+    if (may_be_cut && is_cut(data)) return 0;
     return provider->event(reader, name, data, err);
 }
 
@@ -84,6 +93,19 @@ int bc_provider_url(const char *base_url, const char *version, int bare_only, co
     return rc < 0 ? rc : bc_buf_append_string(url, query);
 }
 
+int bc_provider_put_bearer(const char *key, bc_put_header_fn put, void *ud)
+{
+    static const char scheme[] = "Bearer ";
+    bc_buf value;
+    bc_buf_init(&value, strlen(key) + sizeof scheme);
+    int has_scheme = strncasecmp(key, scheme, sizeof scheme - 1) == 0;
+    int rc = bc_buf_appendf(&value, "%s%s", has_scheme ? "" : scheme, key);
+    if (rc == 0) rc = put("authorization", bc_buf_data(&value), ud);
+    explicit_bzero(bc_buf_data(&value), value.len);
+    bc_buf_clear(&value);
+    return rc;
+}
+
 int bc_provider_has_header(const bc_model_info *model, const char *name)
 {
     size_t len = strlen(name);
@@ -110,6 +132,13 @@ int bc_body_key(bc_out *out, const bc_request *request, const char *key)
     if (request->extra.len > 0 && bc_json_member(request->extra, key, &value, NULL) == 1) return 0;
     bc_out_key(out, key);
     return 1;
+}
+
+int bc_body_has_tools(const bc_request *request)
+{
+    const json_t *extra = bc_json_get_object(request->view, "extra");
+    const json_t *own = json_object_get(extra, "tools");
+    return own != NULL ? json_array_size(own) > 0 : request->tool_count > 0;
 }
 
 void bc_body_extra(bc_out *out, const bc_request *request)

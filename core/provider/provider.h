@@ -9,6 +9,7 @@
 #include "json_out.h"
 #include "message.h"
 #include "reply.h"
+#include "secret.h"
 
 /* What a table may know of the model. */
 typedef struct bc_model_info {
@@ -59,31 +60,38 @@ const bc_provider *bc_provider_find(const char *name);
 
 /* One event's data: what is no JSON is tried line by line, because some servers forget the blank
  * line between events; blank data and comments sent as data are dropped. Calls the table's
- * `event` for each JSON object. */
+ * `event` for each JSON object. `may_be_cut`: the stream ended without ending this event; its last
+ * line is dropped when it does not parse, and the reader's `end` says what that means. */
 int bc_provider_event(const bc_provider *provider, void *reader, const char *name,
-                      bc_json_span data, barchan_error *err);
+                      bc_json_span data, int may_be_cut, barchan_error *err);
 
 /* Joins base, version ("/v1") and tail ("/messages"). A base that ends with the tail is complete,
  * one that ends with the version does not get it again, and with `bare_only` neither does one that
  * has a path of its own. A query of the base stays at the end. */
 int bc_provider_url(const char *base_url, const char *version, int bare_only, const char *tail,
                     bc_buf *url);
+/* The header "authorization: Bearer KEY", the scheme only when the key has none. */
+int bc_provider_put_bearer(const char *key, bc_put_header_fn put, void *ud);
 /* Whether the caller's own headers have this name. */
 int bc_provider_has_header(const bc_model_info *model, const char *name);
 /* Whether the base URL's host is this one or below it. */
 int bc_provider_host_is(const bc_model_info *model, const char *host);
 /* Writes `extra` after the body's own members: a null removes a member, anything else replaces it.
  * Body members are written through bc_body_key, which says whether to write one. */
+/* bc_body_has_tools: the body will have a list of tools that is not empty, from wherever. */
+int bc_body_has_tools(const bc_request *request);
 int bc_body_key(bc_out *out, const bc_request *request, const char *key);
 void bc_body_extra(bc_out *out, const bc_request *request);
 
 /* ---- errors of servers ---- */
 
 /* From an error object of a body or a stream, {"message", "type", "code"}, and the HTTP status
- * (200 in a stream). Returns the status it put into err. */
-int bc_provider_error(barchan_error *err, int http_status, const json_t *error);
+ * (200 in a stream). `secrets`, which may be NULL, are hidden. Returns the status it put into err.
+ */
+int bc_provider_error(barchan_error *err, int http_status, const json_t *error,
+                      const bc_secrets *secrets);
 /* From a whole answer that is no success: JSON of any known shape, HTML, or nothing. */
 int bc_provider_http_error(barchan_error *err, int http_status, const char *content_type,
-                           const char *body, size_t len);
+                           const char *body, size_t len, const bc_secrets *secrets);
 
 #endif

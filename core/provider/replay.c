@@ -86,6 +86,24 @@ static int check_calls(const json_t *reply, const char *key, int runnable, barch
     return 0;
 }
 
+static int check_ids_differ(const json_t *reply, barchan_error *err)
+{
+    size_t i, j;
+    json_t *call, *other;
+    json_array_foreach(json_object_get(reply, "tool_calls"), i, call)
+    {
+        json_array_foreach(json_object_get(reply, "invalid_tool_calls"), j, other)
+        {
+            if (strcmp(bc_json_get_string(call, "id", NULL),
+                       bc_json_get_string(other, "id", NULL)) != 0)
+                continue;
+            return bc_error_set(err, BARCHAN_EPROTOCOL,
+                                "invalid_tool_calls[%zu] has the id of another call", j);
+        }
+    }
+    return 0;
+}
+
 static int is_stop_reason(const json_t *value)
 {
     const char *text = json_string_value(value);
@@ -100,6 +118,7 @@ static int check_reply(const json_t *reply, barchan_error *err)
     if (!json_is_object(reply)) return wrong(err, "'reply' must be an object");
     int rc = check_calls(reply, "tool_calls", 1, err);
     if (rc == 0) rc = check_calls(reply, "invalid_tool_calls", 0, err);
+    if (rc == 0) rc = check_ids_differ(reply, err);
     if (rc < 0) return rc;
     const json_t *text = json_object_get(reply, "text");
     if (text != NULL && !json_is_string(text)) return wrong(err, "'text' must be a string");

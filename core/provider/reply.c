@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/random.h"
 
 const char *bc_stop_name(bc_stop stop)
 {
@@ -113,10 +114,29 @@ bc_call *bc_reply_add_call(bc_reply *reply, barchan_error *err)
     return call;
 }
 
-void bc_reply_set_raw_stop(bc_reply *reply, const char *label)
+static const char *why_cut(bc_stop stop);
+
+static int strictness(bc_stop stop)
 {
+    if (stop == BC_STOP_NONE) return 0;
+    return why_cut(stop) != NULL ? 2 : 1;
+}
+
+void bc_reply_take_stop(bc_reply *reply, bc_stop stop, const char *label)
+{
+    if (*label == '\0' && reply->has_raw_stop) return;
+    if (strictness(stop) < strictness(reply->stop)) return;
+    reply->stop = stop;
     reply->has_raw_stop = 1;
     snprintf(reply->raw_stop, sizeof reply->raw_stop, "%s", label);
+}
+
+int64_t bc_reply_count(const json_t *usage, const char *key)
+{
+    if (!json_is_number(json_object_get(usage, key))) return -1;
+    int64_t count = bc_json_get_integer(usage, key, 0);
+    if (count < 0) return 0;
+    return count < BC_MODEL_MAX_COUNT ? count : BC_MODEL_MAX_COUNT;
 }
 
 /* ---- the rules ---- */
@@ -147,6 +167,19 @@ static int is_blank(const bc_buf *buf)
     return strspn(text, " \t\r\n") == buf->len;
 }
 
+static int nests_too_deep(const bc_buf *arguments)
+{
+    bc_json_scan scan;
+    int depth = 0;
+    bc_json_scan_init(&scan, bc_buf_data(arguments), arguments->len);
+    while (bc_json_scan_next(&scan, NULL) > 0 && depth <= BC_MODEL_MAX_ARGUMENT_DEPTH) {
+        int opens = scan.token == BC_JSON_OBJECT_BEGIN || scan.token == BC_JSON_ARRAY_BEGIN;
+        int closes = scan.token == BC_JSON_OBJECT_END || scan.token == BC_JSON_ARRAY_END;
+        depth += opens - closes;
+    }
+    return depth > BC_MODEL_MAX_ARGUMENT_DEPTH;
+}
+
 /* Blank arguments, and null, are how many servers write "none". */
 static int check_arguments(bc_call *call)
 {
@@ -166,6 +199,7 @@ static int check_arguments(bc_call *call)
         return 0;
     }
     if (!json_is_object(view)) refuse(call, "the arguments are not a JSON object");
+    if (nests_too_deep(&call->arguments)) refuse(call, "the arguments are nested too deep");
     json_decref(view);
     return 0;
 }
@@ -208,10 +242,14 @@ static int settle_id(bc_reply *reply, size_t index)
     if (usable && !repeated) return 0;
     call->made_id = 1;
     uint64_t salt = index;
-    int rc;
+    /* Ids of a conversation must differ: the response's own id sees to that, where it has one. */
+    char random[33];
+    const char *seed = reply->id[0] != '\0' ? reply->id : random;
+    int rc = seed == random ? bc_random_hex(random, sizeof random - 1) : 0;
+    if (rc < 0) return rc;
     do {
         char id[BC_MADE_ID_BYTES];
-        bc_make_id(reply->id, strlen(reply->id), salt, id);
+        bc_make_id(seed, strlen(seed), salt, id);
         salt += BC_MODEL_MAX_TOOL_CALLS;
         bc_buf_reset(&call->id);
         rc = bc_buf_append_string(&call->id, id);
@@ -228,7 +266,8 @@ int bc_reply_finish(bc_reply *reply, barchan_error *err)
         check_name(call);
         int rc = check_arguments(call);
         if (rc == 0) rc = settle_id(reply, i);
-        if (rc < 0) return bc_error_nomem(err);
+        if (rc == BARCHAN_ENOMEM) return bc_error_nomem(err);
+        if (rc < 0) return bc_error_set(err, rc, "an id for a tool call could not be made");
     }
     if (cut != NULL) return 0;
     /* The calls decide, not the label: many servers say "stop" with calls, or the reverse. */

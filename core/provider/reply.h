@@ -7,6 +7,7 @@
 
 #include <barchan/model.h>
 #include "base/json_view.h"
+#include "secret.h"
 
 typedef enum bc_stop {
     BC_STOP_NONE = 0, /* not told, or a label that nobody knows */
@@ -43,7 +44,8 @@ typedef int (*bc_delta_fn)(barchan_delta_kind kind, bc_json_span data, void *ud)
 typedef struct bc_reply {
     bc_delta_fn on_delta; /* may be NULL */
     void *ud;
-    int shown; /* a delta was given since the turn began */
+    const bc_secrets *secrets; /* what errors must not quote; may be NULL */
+    int shown;                 /* a delta was given since the turn began */
 
     bc_buf text, reasoning, refusal;
     bc_call *calls;
@@ -68,8 +70,11 @@ int bc_reply_reasoning(bc_reply *reply, bc_json_span piece);
 int bc_reply_announce(bc_reply *reply, bc_json_span name);
 /* A new, empty call; NULL with err set when there are too many. */
 bc_call *bc_reply_add_call(bc_reply *reply, barchan_error *err);
-/* Keeps the provider's label. */
-void bc_reply_set_raw_stop(bc_reply *reply, const char *label);
+/* A reason to stop and the provider's label for it. It may be told more than once: a later one does
+ * not lift a stricter one, and an unknown or empty label says nothing once there is a known one. */
+void bc_reply_take_stop(bc_reply *reply, bc_stop stop, const char *label);
+/* A count of tokens, at most BC_MODEL_MAX_COUNT; -1 when it is no number. */
+int64_t bc_reply_count(const json_t *usage, const char *key);
 
 /* The provider's turn is complete: checks the calls, gives missing and repeated ids a new one and
  * settles the stop reason. */

@@ -86,12 +86,13 @@ static int finish_line(bc_sse *sse, const char *rest, size_t len, barchan_error 
     return rc;
 }
 
+/* One scan for both: looking for each alone would pass all that follows once per line. */
 static size_t line_end(const char *data, size_t len)
 {
-    const char *lf = memchr(data, '\n', len);
-    size_t end = lf != NULL ? (size_t)(lf - data) : len;
-    const char *cr = memchr(data, '\r', end);
-    return cr != NULL ? (size_t)(cr - data) : end;
+    size_t at = 0;
+    while (at < len && data[at] != '\n' && data[at] != '\r')
+        at++;
+    return at;
 }
 
 int bc_sse_feed(bc_sse *sse, const char *data, size_t len, barchan_error *err)
@@ -120,6 +121,7 @@ int bc_sse_feed(bc_sse *sse, const char *data, size_t len, barchan_error *err)
 
 int bc_sse_end(bc_sse *sse, barchan_error *err)
 {
+    sse->ending = 1;
     int rc = sse->line.len > 0 ? finish_line(sse, "", 0, err) : 0;
     return rc < 0 ? rc : dispatch(sse, err);
 }

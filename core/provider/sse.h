@@ -23,6 +23,7 @@ typedef struct bc_sse {
     char event[64];
     int has_data;
     int skip_lf; /* the last byte was a CR: an LF that follows belongs to it */
+    int ending;  /* the stream is over, what is given now may be cut */
     int begun;   /* the first line has been seen: no byte order mark any more */
 } bc_sse;
 

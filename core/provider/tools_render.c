@@ -7,7 +7,10 @@
 static void put_common(bc_out *out, const bc_tool *tool, const char *schema_key)
 {
     bc_out_member(out, "name", tool->name);
-    if (tool->description != NULL) bc_out_member(out, "description", tool->description);
+    if (tool->description != NULL) {
+        bc_out_key(out, "description");
+        bc_out_string(out, tool->description, tool->description_len);
+    }
     bc_out_key(out, schema_key);
     bc_out_raw(out, tool->parameters.data, tool->parameters.len);
 }
@@ -63,8 +66,8 @@ static const form *find_form(const char *name)
     return NULL;
 }
 
-int barchan_tools_render(const char *format, const char *tools, size_t len, char **json,
-                         barchan_error *err)
+static int render(const char *format, const char *tools, size_t len, char **json,
+                  barchan_error *err)
 {
     if (format == NULL || tools == NULL || json == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "tools_render needs a format, tools and a result");
@@ -87,11 +90,23 @@ int barchan_tools_render(const char *format, const char *tools, size_t len, char
     cleanup_buf bc_buf buf;
     bc_buf_init(&buf, 2 * (size_t)BC_JSON_MAX_BYTES);
     bc_out out = {.buf = &buf};
-    bc_out_word(&out, wanted->before);
+    /* Around no tools there is nothing to put. */
+    bc_out_word(&out, count > 0 ? wanted->before : "[");
     for (size_t i = 0; i < count; i++)
         wanted->put(&out, &list[i], wanted->schema_key);
-    if (out.rc == 0) out.rc = bc_buf_append_string(&buf, wanted->after);
+    if (out.rc == 0) out.rc = bc_buf_append_string(&buf, count > 0 ? wanted->after : "]");
     if (out.rc < 0) return bc_error_set(err, out.rc, "the declarations are too large");
     *json = bc_buf_take(&buf, NULL);
     return *json != NULL ? 0 : bc_error_nomem(err);
+}
+
+int barchan_tools_render(const char *format, const char *tools, size_t len, char **json,
+                         barchan_error *err)
+{
+    int rc = render(format, tools, len, json, err);
+    if (rc < 0) {
+        bc_error_context(err, "render tools");
+        bc_error_where(err, "tools.render");
+    }
+    return rc;
 }

@@ -5,11 +5,6 @@
 #include "base/cleanup.h"
 #include "model_internal.h"
 
-/* After its last word a server closes its answer within moments; waiting for it keeps the
- * connection for the next request. One that does not is cut off. Where the last word may be
- * missing, the counts of tokens get a little longer to come. */
-enum { ENDED_GRACE_MS = 1000, COMPLETE_GRACE_MS = 5000 };
-
 /* ---- errors ---- */
 
 static void take_headers(const barchan_completion *c, barchan_error *err)
@@ -26,21 +21,11 @@ static void take_headers(const barchan_completion *c, barchan_error *err)
     if (strcmp(should, "false") == 0) err->retryable = 0;
 }
 
-/* Servers quote what they were sent; a key must not travel on in a message. */
-static void hide_key(const barchan_completion *c, barchan_error *err)
-{
-    const char *key = c->model->info.api_key;
-    size_t len = key != NULL ? strlen(key) : 0;
-    char *found;
-    while (len >= 8 && (found = strstr(err->message, key)) != NULL)
-        memset(found, '*', len);
-}
-
 static void end_failed(barchan_completion *c, int rc, barchan_error *err)
 {
     if (err->code != rc) bc_error_set(err, rc, "%s", barchan_status_name(rc));
     take_headers(c, err);
-    hide_key(c, err);
+    bc_secret_error(&c->model->secrets, err);
     bc_error_context(err, "%s", c->model->provider->name);
     bc_error_where(err, "model.complete");
     bc_completion_end(c, NULL, err);
@@ -78,14 +63,17 @@ static int read_json(barchan_completion *c, barchan_error *err)
 }
 
 /* Never followed: a header with a key would go to whoever the answer names. */
-static int redirected(const bc_http *http, barchan_error *err)
+static int redirected(const barchan_completion *c, barchan_error *err)
 {
+    char target[BC_MODEL_MAX_ERROR_DETAIL];
+    const bc_http *http = c->http;
     const char *where = bc_http_header(http, "location");
-    bc_error_set(
-        err, BARCHAN_EPROTOCOL,
-        "the server redirects to %.200s (HTTP %d); redirects are not followed, set base_url "
-        "to where the API is",
-        where != NULL ? where : "nowhere", bc_http_status(http));
+    if (where == NULL) where = "nowhere";
+    bc_secret_line(&c->model->secrets, target, sizeof target, where, strlen(where));
+    bc_error_set(err, BARCHAN_EPROTOCOL,
+                 "the server redirects to %s (HTTP %d); redirects are not followed, set base_url "
+                 "to where the API is",
+                 target, bc_http_status(http));
     err->http_status = bc_http_status(http);
     return BARCHAN_EPROTOCOL;
 }
@@ -95,15 +83,15 @@ static int read_rest(barchan_completion *c, barchan_error *err)
     int rc;
     switch (c->answer) {
     case BC_ANSWER_STREAM:
-        rc = bc_sse_end(&c->sse, err);
+        rc = c->progress == BC_PROGRESS_ENDED ? 0 : bc_sse_end(&c->sse, err);
         return rc < 0 || c->ended ? rc : c->model->provider->end(c->reader, err);
     case BC_ANSWER_JSON: return read_json(c, err);
     case BC_ANSWER_ERROR:
         if (bc_http_status(c->http) < 400 && bc_http_status(c->http) >= 300) {
-            return redirected(c->http, err);
+            return redirected(c, err);
         }
         return bc_provider_http_error(err, bc_http_status(c->http), c->content_type,
-                                      bc_buf_data(&c->body), c->body.len);
+                                      bc_buf_data(&c->body), c->body.len, &c->model->secrets);
     default:
         rc = bc_error_set(err, BARCHAN_EPROTOCOL, "the server's answer is empty");
         err->retryable = 1;
@@ -130,14 +118,14 @@ static void on_grace(void *ud)
 static int on_event(const char *name, bc_json_span data, void *ud, barchan_error *err)
 {
     barchan_completion *c = ud;
-    int rc = bc_provider_event(c->model->provider, c->reader, name, data, err);
+    int rc = bc_provider_event(c->model->provider, c->reader, name, data, c->sse.ending, err);
     if (rc < 0 || c->ended) return rc < 0 ? rc : BARCHAN_ECANCELLED;
     bc_progress progress = c->model->provider->progress(c->reader);
     c->turn_ended = progress != BC_PROGRESS_OPEN;
     if (progress == c->progress) return 0;
     c->progress = progress;
-    bc_timer_set(c->grace, progress == BC_PROGRESS_ENDED      ? ENDED_GRACE_MS
-                           : progress == BC_PROGRESS_COMPLETE ? COMPLETE_GRACE_MS
+    bc_timer_set(c->grace, progress == BC_PROGRESS_ENDED      ? BC_MODEL_ENDED_GRACE_MS
+                           : progress == BC_PROGRESS_COMPLETE ? BC_MODEL_COMPLETE_GRACE_MS
                                                               : -1);
     return 0;
 }
@@ -148,22 +136,32 @@ static void on_head(bc_http *http, void *ud)
     const char *type = bc_http_header(http, "content-type");
     const char *id = bc_http_header(http, c->model->provider->request_id_header);
     if (id == NULL) id = bc_http_header(http, "x-request-id");
+    if (id == NULL) id = "";
     snprintf(c->content_type, sizeof c->content_type, "%s", type != NULL ? type : "");
-    snprintf(c->request_id, sizeof c->request_id, "%s", id != NULL ? id : "");
+    bc_secret_line(&c->model->secrets, c->request_id, sizeof c->request_id, id, strlen(id));
     if (bc_http_status(http) >= 300) c->answer = BC_ANSWER_ERROR;
 }
 
 /* The first byte tells more than the content type: servers that ignore "stream", send events as
- * text/plain, or answer with a page of HTML are all seen. */
-static bc_answer tell(const char *data, size_t len)
+ * text/plain, or answer with a page of HTML are all seen. The blanks before it, and a byte order
+ * mark, mean nothing in any of them and are dropped as they come. */
+static bc_answer tell(bc_buf *body)
 {
-    size_t at = len >= 3 && memcmp(data, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
-    while (at < len &&
-           (data[at] == ' ' || data[at] == '\t' || data[at] == '\r' || data[at] == '\n'))
+    static const char mark[] = "\xEF\xBB\xBF";
+    size_t len = body->len < 3 ? body->len : 3;
+    if (len > 0 && memcmp(bc_buf_data(body), mark, len) == 0) {
+        if (len < 3) return BC_ANSWER_UNKNOWN;
+        bc_buf_consume(body, 3);
+    }
+    const char *data = bc_buf_data(body);
+    size_t at = 0;
+    while (at < body->len && memchr(" \t\r\n", data[at], 4) != NULL)
         at++;
-    if (at == len) return BC_ANSWER_UNKNOWN;
-    if (data[at] == '{' || data[at] == '[') return BC_ANSWER_JSON;
-    return data[at] == '<' ? BC_ANSWER_ERROR : BC_ANSWER_STREAM;
+    bc_buf_consume(body, at);
+    if (body->len == 0) return BC_ANSWER_UNKNOWN;
+    char first = *bc_buf_data(body);
+    if (first == '{' || first == '[') return BC_ANSWER_JSON;
+    return first == '<' ? BC_ANSWER_ERROR : BC_ANSWER_STREAM;
 }
 
 static int take_body(barchan_completion *c, const char *data, size_t len, barchan_error *err)
@@ -172,7 +170,7 @@ static int take_body(barchan_completion *c, const char *data, size_t len, barcha
     if (first) {
         int rc = bc_buf_append(&c->body, data, len);
         if (rc < 0) return bc_error_set(err, rc, "the answer is too large");
-        c->answer = tell(bc_buf_data(&c->body), c->body.len);
+        c->answer = tell(&c->body);
         if (c->answer != BC_ANSWER_STREAM) return 0;
         rc = bc_sse_feed(&c->sse, bc_buf_data(&c->body), c->body.len, err);
         bc_buf_reset(&c->body);
@@ -190,7 +188,11 @@ static void on_body(bc_http *http, const char *data, size_t len, void *ud)
     barchan_error err = {0};
     bc_completion_hold(c);
     int rc = take_body(c, data, len, &err);
-    if (rc < 0 && !c->ended) end_failed(c, rc, &err);
+    if (rc < 0 && !c->ended && c->progress == BC_PROGRESS_ENDED) {
+        finish(c); /* what cannot be read stands behind the last word */
+    } else if (rc < 0 && !c->ended) {
+        end_failed(c, rc, &err);
+    }
     bc_completion_release(c);
 }
 
@@ -296,7 +298,11 @@ int bc_wire_start(barchan_completion *c, const bc_request *request, barchan_erro
     int rc = bc_timer_open(&c->grace, model->rt, on_grace, c, err);
     if (rc == 0) rc = model->provider->endpoint(&model->info, request, &url, err);
     if (rc == 0) rc = model->provider->render(&model->info, request, &body, err);
-    if (rc == 0 && make_headers(model, request, &headers) < 0) rc = bc_error_nomem(err);
+    if (rc == 0) {
+        rc = make_headers(model, request, &headers);
+        if (rc == BARCHAN_ENOMEM) bc_error_nomem(err);
+        if (rc == BARCHAN_ELIMIT) bc_error_set(err, rc, "a header of the request is too large");
+    }
     if (rc == 0) rc = send_request(c, bc_buf_data(&url), &headers, &body, err);
     drop_headers(&headers);
     return rc;

@@ -54,6 +54,8 @@ static size_t on_header(char *data, size_t one, size_t len, void *ud)
         return len;
     }
     if (line >= 5 && memcmp(data, "HTTP/", 5) == 0) bc_buf_reset(&http->headers);
+    while (line > 0 && (data[line - 1] == ' ' || data[line - 1] == '\t'))
+        line--; /* no part of the value */
     if (bc_buf_append(&http->headers, data, line) < 0 ||
         bc_buf_append_char(&http->headers, '\0') < 0) {
         fail(http, BARCHAN_ENOMEM, "out of memory");
@@ -230,50 +232,61 @@ static int add_headers(bc_http *http, const char *const *headers, barchan_error 
     return rc;
 }
 
-static void set_security(const bc_http *http)
+/* Every option passes through here: one that did not take hold would be a request without
+ * verification, or without a deadline. Off: the option only turns something off, or is a wish; a
+ * libcurl built without it has it off already. */
+static void note(bc_http *http, CURLcode code, int off)
 {
-    CURL *easy = http->easy;
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
-    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, http->plain ? "http" : "https");
-    curl_easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, "https");
-    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
-    curl_easy_setopt(easy, CURLOPT_UNRESTRICTED_AUTH, 0L);
-    curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* also ignores the environment's */
-    curl_easy_setopt(easy, CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
-    curl_easy_setopt(easy, CURLOPT_HSTS_CTRL, 0L);
-    curl_easy_setopt(easy, CURLOPT_HTTP09_ALLOWED, 0L);
-    curl_easy_setopt(easy, CURLOPT_PATH_AS_IS, 1L);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open);
-    curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, http);
+    int lacks = code == CURLE_NOT_BUILT_IN || code == CURLE_UNKNOWN_OPTION ||
+                code == CURLE_UNSUPPORTED_PROTOCOL;
+    if (http->refused == CURLE_OK && !(off && lacks)) http->refused = code;
+}
+
+#define SET(option, value) note(http, curl_easy_setopt(http->easy, option, value), 0)
+#define SET_OFF(option, value) note(http, curl_easy_setopt(http->easy, option, value), 1)
+
+static void set_security(bc_http *http)
+{
+    SET(CURLOPT_SSL_VERIFYPEER, 1L);
+    SET(CURLOPT_SSL_VERIFYHOST, 2L);
+    SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    SET(CURLOPT_PROTOCOLS_STR, http->plain ? "http" : "https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, "https");
+    SET(CURLOPT_FOLLOWLOCATION, 0L);
+    SET(CURLOPT_UNRESTRICTED_AUTH, 0L);
+    SET_OFF(CURLOPT_PROXY, ""); /* also ignores the environment's */
+    SET_OFF(CURLOPT_NETRC, (long)CURL_NETRC_IGNORED);
+    SET_OFF(CURLOPT_HSTS_CTRL, 0L);
+    SET(CURLOPT_HTTP09_ALLOWED, 0L);
+    SET(CURLOPT_PATH_AS_IS, 1L);
+    SET(CURLOPT_OPENSOCKETFUNCTION, on_open);
+    SET(CURLOPT_OPENSOCKETDATA, http);
 }
 
 static void set_transfer(bc_http *http, const bc_http_options *options)
 {
-    CURL *easy = http->easy;
-    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L); /* closing does not wait for the resolver */
-    curl_easy_setopt(easy, CURLOPT_PRIVATE, http);
-    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, http->curl_message);
-    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, http->header_list);
-    curl_easy_setopt(easy, CURLOPT_USERAGENT, "barchan/" BARCHAN_VERSION);
-    curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-    curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)options->timeout_ms);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
-    curl_easy_setopt(easy, CURLOPT_HEADERDATA, http);
-    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_write);
-    curl_easy_setopt(easy, CURLOPT_WRITEDATA, http);
-    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
-    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, http);
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET_OFF(CURLOPT_QUICK_EXIT, 1L); /* closing does not wait for the resolver */
+    SET(CURLOPT_PRIVATE, http);
+    SET(CURLOPT_ERRORBUFFER, http->curl_message);
+    SET(CURLOPT_HTTPHEADER, http->header_list);
+    SET(CURLOPT_USERAGENT, "barchan/" BARCHAN_VERSION);
+    SET_OFF(CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
+    SET_OFF(CURLOPT_TCP_KEEPALIVE, 1L);
+    SET(CURLOPT_CONNECTTIMEOUT_MS, (long)options->connect_timeout_ms);
+    SET(CURLOPT_TIMEOUT_MS, (long)options->timeout_ms);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, http);
+    SET(CURLOPT_WRITEFUNCTION, on_write);
+    SET(CURLOPT_WRITEDATA, http);
+    SET(CURLOPT_NOPROGRESS, 0L);
+    SET(CURLOPT_XFERINFOFUNCTION, on_progress);
+    SET(CURLOPT_XFERINFODATA, http);
     if (http->body_out.len > 0) {
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)http->body_out.len);
-        curl_easy_setopt(easy, CURLOPT_POSTFIELDS, bc_buf_data(&http->body_out));
+        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)http->body_out.len);
+        SET(CURLOPT_POSTFIELDS, bc_buf_data(&http->body_out));
     }
-    if (options->method != NULL) curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, options->method);
+    if (options->method != NULL) SET(CURLOPT_CUSTOMREQUEST, options->method);
 }
 
 static int set_up(bc_http *http, const bc_http_options *options, barchan_error *err)
@@ -291,11 +304,15 @@ static int set_up(bc_http *http, const bc_http_options *options, barchan_error *
     rc = add_headers(http, options->headers, err);
     if (rc == 0) rc = bc_timer_open(&http->idle, http->room->rt, on_idle, http, err);
     if (rc < 0) return rc;
-    if (curl_easy_setopt(http->easy, CURLOPT_URL, options->url) != CURLE_OK) {
-        return bc_error_nomem(err);
-    }
+    SET(CURLOPT_URL, options->url);
     set_security(http);
     set_transfer(http, options);
+    if (http->refused == CURLE_OUT_OF_MEMORY) return bc_error_nomem(err);
+    if (http->refused != CURLE_OK) {
+        return bc_error_set(err, BARCHAN_EUNSUPPORTED,
+                            "this libcurl cannot be set up as is needed: %s",
+                            curl_easy_strerror(http->refused));
+    }
     http->last_activity_ms = bc_clock_ms();
     bc_timer_set(http->idle, options->idle_timeout_ms);
     return bc_http_room_add(http, err);
@@ -331,6 +348,8 @@ void bc_http_close(bc_http *http)
     bc_timer_close(http->idle);
     bc_http_room_remove(http);
     if (http->easy != NULL) curl_easy_cleanup(http->easy);
+    for (struct curl_slist *h = http->header_list; h != NULL; h = h->next)
+        explicit_bzero(h->data, strlen(h->data)); /* a key may be in it */
     curl_slist_free_all(http->header_list);
     bc_buf_clear(&http->body_out);
     bc_buf_clear(&http->headers);

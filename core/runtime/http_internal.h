@@ -33,6 +33,7 @@ struct bc_http {
     int head_given, consumer_paused, curl_paused, finished;
     barchan_error error; /* when `failed`: why we broke it off */
     int failed;
+    CURLcode refused; /* why an option did not take hold */
     CURLcode result;
     char curl_message[CURL_ERROR_SIZE];
     bc_defer defer;

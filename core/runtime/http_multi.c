@@ -172,6 +172,17 @@ static int init_curl(barchan_error *err)
     return 0;
 }
 
+static int set_options(bc_http_room *room)
+{
+    CURLM *multi = room->multi;
+    long idle = BC_HTTP_MAX_IDLE_CONNECTIONS;
+    return curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket) == CURLM_OK &&
+           curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, room) == CURLM_OK &&
+           curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, on_timer) == CURLM_OK &&
+           curl_multi_setopt(multi, CURLMOPT_TIMERDATA, room) == CURLM_OK &&
+           curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, idle) == CURLM_OK;
+}
+
 int bc_http_room_get(bc_http_room **out, barchan_runtime *rt, barchan_error *err)
 {
     bc_http_room *room = bc_runtime_room(rt, BC_ROOM_HTTP);
@@ -192,11 +203,11 @@ int bc_http_room_get(bc_http_room **out, barchan_runtime *rt, barchan_error *err
         return rc;
     }
     room->rt = rt;
-    curl_multi_setopt(room->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    curl_multi_setopt(room->multi, CURLMOPT_SOCKETDATA, room);
-    curl_multi_setopt(room->multi, CURLMOPT_TIMERFUNCTION, on_timer);
-    curl_multi_setopt(room->multi, CURLMOPT_TIMERDATA, room);
-    curl_multi_setopt(room->multi, CURLMOPT_MAXCONNECTS, (long)BC_HTTP_MAX_IDLE_CONNECTIONS);
+    if (!set_options(room)) {
+        room_end(room);
+        return bc_error_set(err, BARCHAN_EUNSUPPORTED,
+                            "this libcurl cannot be driven by an event loop");
+    }
     bc_runtime_set_room(rt, BC_ROOM_HTTP, room, room_end);
     *out = room;
     return 0;

@@ -6,10 +6,10 @@ set(base_sources)
 foreach(name buf error json_scan json_view json_write utf8)
   list(APPEND base_sources ${core}/base/${name}.c)
 endforeach()
-set(provider_sources ${base_sources})
+set(provider_sources ${base_sources} fixed_random.c)
 foreach(name anthropic anthropic_block anthropic_request error_map json_out message message_parts
         openai_chat openai_chat_calls openai_chat_details openai_chat_labels openai_chat_request openai_chat_turn pairing
-        provider reply reply_json sse text)
+        provider reply reply_json secret sse text)
   list(APPEND provider_sources ${core}/provider/${name}.c)
 endforeach()
 

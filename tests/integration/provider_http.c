@@ -262,9 +262,45 @@ START_TEST(errors_are_typed)
     ck_assert_str_eq(err.request_id, "req_body");
     err = fail_with("status/500/empty", plain_request, NULL);
     ck_assert_str_eq(err.request_id, "req_head");
+    /* Blanks around a header's value are no part of it. */
+    err = fail_with("quote/header", plain_request, NULL);
+    ck_assert_str_eq(err.request_id, "?   [2J");
     err = fail_with("html", plain_request, NULL);
     ck_assert_ptr_nonnull(strstr(err.message, "HTML"));
     ck_assert_int_eq(err.code, BARCHAN_EPROTOCOL);
+}
+END_TEST
+
+/* However it was given, and wherever the server puts it: no part of a key is in an error, and
+ * neither are control characters. */
+START_TEST(errors_quote_no_credentials)
+{
+    static const char *const lines[] = {"x-gate-token: secret-key-9-0123456789", NULL};
+    static const char *const bearer[] = {"Authorization:  Bearer secret-key-9-0123456789 ", NULL};
+    const barchan_model_options ways[] = {
+        {.api_key = "secret-key-9-0123456789"},
+        {.api_key = "Bearer secret-key-9-0123456789"},
+        {.api_key = "secret-key-9-0123456789", .provider = "openai"},
+        {.headers = lines},
+        {.headers = bearer, .provider = "openai"},
+        {.api_key = "****************"},
+    };
+    static const char *const places[] = {"message",     "cut/3",     "cut/10", "cut/22",
+                                         "code",        "id",        "header", "stream",
+                                         "location/15", "location/1"};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        for (size_t j = 0; j < sizeof places / sizeof *places; j++) {
+            char scenario[64];
+            snprintf(scenario, sizeof scenario, "quote/%s", places[j]);
+            barchan_error err = fail_with(scenario, stream_request, &ways[i]);
+            const char *texts[] = {err.message, err.provider_code, err.request_id};
+            for (int k = 0; k < 3; k++) {
+                ck_assert_msg(strstr(texts[k], "sec") == NULL, "%s: %s", scenario, texts[k]);
+                ck_assert_msg(strpbrk(texts[k], "\x1b\t") == NULL, "%s: %s", scenario, texts[k]);
+                ck_assert_msg(strstr(texts[k], "****") == NULL, "%s: %s", scenario, texts[k]);
+            }
+        }
+    }
 }
 END_TEST
 
@@ -284,6 +320,25 @@ START_TEST(redirects_are_refused_and_the_key_stays)
         }
     }
     ck_assert_int_eq(peer_stat(&server, "stolen"), 0);
+}
+END_TEST
+
+START_TEST(what_means_nothing_harms_nothing)
+{
+    static const char *const scenarios[] = {"blanks/1", "blanks/5000", "late/junk",
+                                            "late/cut", "late/error",  "late/long"};
+    for (size_t i = 0; i < sizeof scenarios / sizeof *scenarios; i++) {
+        int64_t start = bc_clock_ms();
+        barchan_model *model = model_with(scenarios[i], NULL);
+        json_t *reply = complete(model, stream_request);
+        ck_assert_str_eq(text_of(reply), "Hello \xE2\x82\xAC\xF0\x9F\x98\x80");
+        ck_assert_int_lt(bc_clock_ms() - start, 10000);
+        json_decref(reply);
+        barchan_model_destroy(model);
+    }
+    barchan_error err = fail_with("cutevent", stream_request, NULL);
+    ck_assert_int_eq(err.code, BARCHAN_ENETWORK);
+    ck_assert_int_eq(err.retryable, 1);
 }
 END_TEST
 
@@ -439,7 +494,9 @@ int main(void)
     tcase_add_test(tc, waiting_in_a_callback_is_refused);
     tcase_add_test(tc, keys_travel_in_headers_only);
     tcase_add_test(tc, errors_are_typed);
+    tcase_add_test(tc, errors_quote_no_credentials);
     tcase_add_test(tc, redirects_are_refused_and_the_key_stays);
+    tcase_add_test(tc, what_means_nothing_harms_nothing);
     tcase_add_test(tc, broken_answers_are_errors);
     tcase_add_test(tc, silence_and_slowness_have_deadlines);
     tcase_add_test(tc, connections_are_reused);

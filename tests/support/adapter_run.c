@@ -7,6 +7,7 @@ typedef struct run {
     const bc_provider *provider;
     void *reader;
     bc_buf shown;
+    bc_sse *sse;
 } run;
 
 static int on_delta(barchan_delta_kind kind, bc_json_span data, void *ud)
@@ -19,7 +20,7 @@ static int on_delta(barchan_delta_kind kind, bc_json_span data, void *ud)
 static int on_event(const char *name, bc_json_span data, void *ud, barchan_error *err)
 {
     run *r = ud;
-    int rc = bc_provider_event(r->provider, r->reader, name, data, err);
+    int rc = bc_provider_event(r->provider, r->reader, name, data, r->sse->ending, err);
     return rc < 0 ? rc : 0;
 }
 
@@ -27,6 +28,7 @@ static int read_stream(run *r, const char *bytes, size_t len, size_t step, barch
 {
     bc_sse sse;
     bc_sse_init(&sse, on_event, r);
+    r->sse = &sse;
     int rc = 0;
     if (step == 0) step = len;
     for (size_t at = 0; rc == 0 && at < len; at += step) {
@@ -52,7 +54,7 @@ adapter_result adapter_read(const bc_provider *provider, int http_status, int st
     if (r.reader == NULL) {
         rc = bc_error_nomem(&result.err);
     } else if (http_status >= 400) {
-        rc = bc_provider_http_error(&result.err, http_status, "application/json", bytes, len);
+        rc = bc_provider_http_error(&result.err, http_status, "application/json", bytes, len, NULL);
     } else if (stream) {
         rc = read_stream(&r, bytes, len, step, &result.err);
     } else {

@@ -317,6 +317,48 @@ def s_status(c, r, rest):
     c.answer(body, status=rest[0] + " Error", kind=kind, extra=extra)
 
 
+def s_blanks(c, r, rest):
+    """A byte order mark, in pieces, and blanks without end before a body of JSON."""
+    body = json.dumps(MESSAGE).encode()
+    c.chunked([b"\xef", b"\xbb", b"\xbf"] + [b" \r\n" * 1000] * int(rest[0]) + [body],
+              kind="application/json")
+
+
+def s_late(c, r, rest):
+    """A whole turn, and after its last word what means nothing any more."""
+    late = {"junk": [b"data: junk\n\n"], "cut": [b"data: {\"type\":"],
+            "error": [b"event: error\ndata: {\"type\":\"error\",\"error\":{\"message\":\"x\"}}\n\n"],
+            "long": [b"data: " + b"x" * (1 << 20)] * 18}
+    c.chunked(stream() + late[rest[0]])
+
+
+def s_cutevent(c, r, rest):
+    """The stream ends within an event, and the connection as it should."""
+    c.chunked(stream()[:-2] + [b'event: message_delta\ndata: {"type":"mess'])
+
+
+def s_quote(c, r, rest):
+    """An error that quotes the request's credentials, without their scheme, in the place asked for:
+    message, cut (where the message is cut), code, id (of the body), header, location, stream."""
+    place = rest[0]
+    sent = r["headers"]
+    key = (sent.get("x-api-key") or sent.get("authorization") or sent.get("x-gate-token", "?"))
+    key = key.split(" ")[-1]
+    error = {"message": "bad key " + key, "type": "authentication_error"}
+    if place == "cut":
+        error["message"] = "x" * (399 - int(rest[1])) + key
+    if place == "code":
+        error["code"] = key + "\x1b[2J"
+    body = {"error": error, "request_id": key + "\x1b" if place == "id" else "req"}
+    extra = ["request-id: " + (key + " \t\x1b[2J" if place == "header" else "r") + "  "]
+    if place == "stream":
+        return c.chunked([b"event: error\ndata: " + json.dumps(body).encode() + b"\n\n"])
+    if place == "location":
+        return c.answer(b"", status="302 Moved",
+                        extra=["location: http://h/" + "x" * (190 - int(rest[1])) + key + "\x1b[2J"])
+    c.answer(b"" if place == "header" else body, status="401 No", extra=extra)
+
+
 def s_brokenerror(c, r, rest):
     """An error whose words never come whole."""
     c.send(b"HTTP/1.1 529 Overloaded\r\ncontent-length: 100\r\n\r\n{\"error\": {")

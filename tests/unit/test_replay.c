@@ -170,6 +170,49 @@ START_TEST(ends_with_its_runtime)
 }
 END_TEST
 
+typedef struct again {
+    barchan_model *model;
+    int calls, destroy, restart, restart_rc;
+} again;
+
+static void on_end_again(const char *reply, size_t len, const barchan_error *err, void *ud)
+{
+    again *a = ud;
+    (void)reply;
+    (void)len;
+    ck_assert_int_eq(err->code, BARCHAN_ECANCELLED);
+    a->calls++;
+    if (a->restart) {
+        a->restart_rc = barchan_model_complete_start(NULL, a->model, first, strlen(first), NULL,
+                                                     on_end_again, a, NULL);
+    }
+    if (a->destroy) barchan_model_destroy(a->model);
+}
+
+/* In `done` the model is dying already, whoever ends it: destroying it again does nothing, and
+ * nothing new begins on it. */
+START_TEST(a_dying_model_takes_no_more_orders)
+{
+    for (int how = 0; how < 8; how++) {
+        barchan_runtime *other, *mine = rt;
+        again a = {.destroy = how & 1, .restart = how & 2};
+        ck_assert_int_eq(barchan_runtime_create(&other, NULL, NULL), 0);
+        rt = other;
+        a.model = replay_of(TEST_DATA "/two_steps.jsonl");
+        rt = mine;
+        for (int i = 0; i < 3; i++) {
+            ck_assert_int_eq(barchan_model_complete_start(NULL, a.model, first, strlen(first), NULL,
+                                                          on_end_again, &a, NULL),
+                             0);
+        }
+        if (how & 4) barchan_model_destroy(a.model);
+        barchan_runtime_destroy(other);
+        ck_assert_int_eq(a.calls, 3);
+        ck_assert_int_eq(a.restart_rc, a.restart ? BARCHAN_ECLOSED : 0);
+    }
+}
+END_TEST
+
 START_TEST(a_token_cancels_also_before_the_start)
 {
     barchan_model *model = replay_of(TEST_DATA "/two_steps.jsonl");
@@ -212,6 +255,10 @@ START_TEST(bad_transcripts_are_refused_with_the_line)
     err = refused(
         "{\"type\":\"model_reply\",\"reply\":{\"tool_calls\":[{\"id\":\"\",\"name\":\"f\"}]}}");
     ck_assert_ptr_nonnull(strstr(err.message, "line 1"));
+    err =
+        refused("{\"type\":\"model_reply\",\"reply\":{\"tool_calls\":[{\"id\":\"a\",\"name\":\"f\","
+                "\"arguments\":{}}],\"invalid_tool_calls\":[{\"id\":\"a\",\"name\":\"f\"}]}}");
+    ck_assert_ptr_nonnull(strstr(err.message, "id of another call"));
     barchan_model *model = NULL;
     barchan_model_options o = {
         .struct_size = sizeof o, .provider = "replay", .replay_path = "/nowhere"};
@@ -239,6 +286,7 @@ int main(void)
     tcase_add_test(tc, checks_pairing_as_a_real_provider_would);
     tcase_add_test(tc, can_be_cancelled_or_destroyed_in_a_delta);
     tcase_add_test(tc, ends_with_its_runtime);
+    tcase_add_test(tc, a_dying_model_takes_no_more_orders);
     tcase_add_test(tc, a_token_cancels_also_before_the_start);
     tcase_add_test(tc, bad_transcripts_are_refused_with_the_line);
     suite_add_tcase(suite, tc);

@@ -9,6 +9,25 @@ static const char tools[] = "[{\"name\":\"f\",\"description\":\"d\\u00e9\",\"par
 #define SCHEMA "{\"type\": \"object\",\"x\":0.10}"
 #define NONE "{\"type\":\"object\",\"properties\":{}}"
 
+START_TEST(no_tools_and_errors)
+{
+    static const char *const formats[] = {"neutral",   "anthropic", "openai",
+                                          "responses", "gemini",    "mcp"};
+    barchan_error e;
+    char *json = NULL;
+    for (int i = 0; i < 6; i++) {
+        ck_assert_int_eq(barchan_tools_render(formats[i], "[]", 2, &json, &e), 0);
+        ck_assert_str_eq(json, "[]");
+        free(json);
+        static const char twice[] = "[{\"name\":\"f\"},{\"name\":\"f\"}]";
+        ck_assert_int_eq(barchan_tools_render(formats[i], twice, sizeof twice - 1, &json, &e),
+                         BARCHAN_EINVAL);
+        ck_assert_ptr_nonnull(strstr(e.message, "render tools: tools[1]"));
+        ck_assert_str_eq(e.where, "tools.render");
+    }
+}
+END_TEST
+
 START_TEST(every_form)
 {
     static const char *const forms[][2] = {
@@ -71,4 +90,4 @@ START_TEST(bad_tools_are_refused)
 }
 END_TEST
 
-UNIT_MAIN("tools_render", every_form, bad_tools_are_refused)
+UNIT_MAIN("tools_render", no_tools_and_errors, every_form, bad_tools_are_refused)

@@ -17,14 +17,16 @@
  * Only "messages" is required; members that are not listed here are refused. A member of "extra"
  * replaces the body's own of that name, null removes it. Exactly one tool message answers each call
  * of the assistant turn right before it, those of invalid_tool_calls included; a request that
- * breaks this is refused (BARCHAN_EINVAL) and never sent.
+ * breaks this is refused (BARCHAN_EINVAL) and never sent. Tools have names of their own, made of
+ * letters, digits and _-.: (at most 128).
  *
  * Reply object, which is also the assistant message to append:
  *   {"role": "assistant",
  *    "text": "…",                     all text of the turn, joined; "" when there is none
  *    "reasoning": "…",                readable thinking, absent when there is none
  *    "refusal": "…",                  absent when there is none
- *    "tool_calls": [{"id": "…", "name": "…", "arguments": {…}}],    only calls that may be run
+ *    "tool_calls": [{"id": "…", "name": "…", "arguments": {…}}],    only calls that may be run;
+ *                                     arguments nest at most 64 deep
  *    "invalid_tool_calls": [{"id", "name", "arguments_text", "error"}],  answer them as errors;
  *                                     absent when there are none
  *    "stop_reason": "end_turn" | "tool_use" | "max_tokens" | "stop_sequence" | "refusal" |
@@ -36,6 +38,17 @@
  *    "raw": {"provider": "…", "model": "…", "base_url": "…", "view": "digest", "turn": "JSON
  * text"}} `raw.turn` is the provider's own bytes. It goes back verbatim to the same provider as
  * long as the reply's view (text, tool_calls) is unedited, and is dropped otherwise.
+ *
+ * Replay transcript (provider "replay"): JSON Lines, UTF-8, at most 64 MiB, blank lines ignored.
+ *   {"type": "transcript", "version": 1}                    first line, or missing; another version is refused
+ *   {"type": "model_reply", "reply": {… a reply object …}}  one per completion, played in order
+ * Lines of other types, and other members, are ignored, so a log of a whole run can be played. Any
+ * member of a reply may be missing: "role" is then "assistant", "text" "", "tool_calls" [],
+ * "stop_reason" "tool_use" with calls and "end_turn" without, "raw_stop_reason" null, "usage" {};
+ * "reasoning", "refusal", "invalid_tool_calls", "model", "id", "request_id" and "raw" stay absent.
+ * Calls are complete: "id" (not empty, once per reply), "name", and "arguments" of runnable ones.
+ * The whole file is checked when the model is created, each error naming its line. One completion
+ * more than there are replies fails with BARCHAN_ENOTFOUND.
  *
  * Threads: everything here belongs to the runtime's thread. Keys go into headers only; they are
  * never logged and never part of an error.
@@ -74,7 +87,8 @@ typedef struct barchan_model_options {
 /* `*out` belongs to the caller. Options are copied. */
 BARCHAN_API int barchan_model_create(barchan_model **out, barchan_runtime *rt,
                                      const barchan_model_options *options, barchan_error *err);
-/* Ends its completions (BARCHAN_ECANCELLED) and frees it. NULL is ignored. */
+/* Ends its completions (BARCHAN_ECANCELLED) and frees it. NULL is ignored. In a `done` that this
+ * calls, destroying it again does nothing and a new completion is refused (BARCHAN_ECLOSED). */
 BARCHAN_API void barchan_model_destroy(barchan_model *model);
 
 typedef enum barchan_delta_kind {
