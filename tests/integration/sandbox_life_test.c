@@ -114,6 +114,7 @@ START_TEST(terminating_under_a_command)
     ck_assert_int_eq(done, 0); /* told by the next pump */
     ck_assert(wait_until(is_set, &done, 2000));
     ck_assert_int_eq(done - 1, BARCHAN_EXEC_LOST);
+    ck_assert_int_eq(status_of(sbx).running, 0);
 }
 END_TEST
 
@@ -227,6 +228,12 @@ END_TEST
 
 /* ---- the launcher ---- */
 
+static int only_launcher(void *ud)
+{
+    (void)ud;
+    return count_descendants((int)getpid()) == 1;
+}
+
 START_TEST(a_dead_launcher)
 {
     ck_assert_int_eq(kill(first_child(), SIGKILL), 0);
@@ -237,6 +244,23 @@ START_TEST(a_dead_launcher)
     while (waitpid(-1, NULL, 0) > 0) {}
     ck_assert_int_eq(barchan_sandbox_create(&sbx, rt, NULL, NULL), 0); /* a new one is started */
     sh_says("echo again", "again\n");
+}
+END_TEST
+
+START_TEST(a_dead_launcher_and_ended_sandboxes)
+{
+    barchan_sandbox *ended = sbx;
+    barchan_sandbox_terminate(ended);
+    ck_assert(wait_until(only_launcher, NULL, 20000)); /* its end was reported … */
+    ck_assert_int_eq(barchan_sandbox_create(&sbx, rt, NULL, NULL), 0); /* … before this */
+    ck_assert_int_eq(kill(first_child(), SIGKILL), 0);
+    ck_assert(wait_until(has_ended, sbx, 20000));
+    ck_assert_int_eq(status_of(ended).end_reason, BARCHAN_END_TERMINATED);
+    ck_assert_int_eq(status_of(sbx).end_reason, BARCHAN_END_CRASHED);
+    barchan_sandbox_destroy(ended);
+    barchan_sandbox_destroy(sbx);
+    while (waitpid(-1, NULL, 0) > 0) {}
+    ck_assert_int_eq(barchan_sandbox_create(&sbx, rt, NULL, NULL), 0);
 }
 END_TEST
 
@@ -276,12 +300,6 @@ static int count_cgroups(void)
     }
     if (file != NULL) fclose(file);
     return total;
-}
-
-static int only_launcher(void *ud)
-{
-    (void)ud;
-    return count_descendants((int)getpid()) == 1;
 }
 
 START_TEST(two_hundred_cycles)
@@ -366,6 +384,7 @@ int main(void)
                                          terminating_under_a_command,
                                          a_forked_child_of_the_host,
                                          a_dead_launcher,
+                                         a_dead_launcher_and_ended_sandboxes,
                                          two_hundred_cycles,
                                          NULL};
     const TTest *const with_runtime[] = {creating_without_waiting,
