@@ -161,7 +161,7 @@ void barchan_exec_cancel(barchan_exec *exec)
     if (exec == NULL || exec->finished || exec->cancelled) return;
     exec->cancelled = 1;
     bc_stream_send(&exec->stream, BC_FRAME_CANCEL, NULL, 0, NULL, 0, NULL);
-    if (!exec->exit_pending) bc_timer_set(exec->timer, BC_EXEC_MARGIN_MS);
+    if (!exec->exit_pending) bc_timer_set(exec->timer, BC_EXEC_PATIENCE_MS);
     barchan_exec_resume(exec); /* the end comes after the last output */
 }
 
@@ -256,7 +256,7 @@ static int send_request(barchan_exec *exec, const barchan_exec_options *options,
     bc_exec_send_input(exec);
     if (options->timeout_ms > 0) {
         int64_t grace = options->grace_ms > 0 ? options->grace_ms : 0;
-        bc_timer_set(exec->timer, options->timeout_ms + grace + BC_EXEC_MARGIN_MS);
+        bc_timer_set(exec->timer, options->timeout_ms + grace + BC_EXEC_PATIENCE_MS);
     }
     return 0;
 }
