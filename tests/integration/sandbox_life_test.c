@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ START_TEST(status_and_list)
     ck_assert_int_gt(info.lease_left_ms, 29 * 60 * 1000);
     ck_assert_ptr_nonnull(strstr(info.layers, "\"seccomp\":\"allow-list"));
     ck_assert_ptr_null(strstr(info.layers, "missing"));
+    ck_assert_ptr_nonnull(strstr(info.layers, "\"memory\":\"not limited"));
     ck_assert_uint_eq(barchan_sandbox_list(rt, list, 4), 1);
     ck_assert_ptr_eq(list[0], sbx);
     ck_assert_int_eq(barchan_sandbox_create(&other, rt, NULL, &err), 0);
@@ -359,6 +361,24 @@ START_TEST(many_at_once)
 }
 END_TEST
 
+START_TEST(a_host_with_a_limit_on_file_sizes)
+{
+    struct rlimit old, small;
+    barchan_sandbox *none;
+    barchan_error err = {0};
+    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
+    small = old;
+    small.rlim_cur = 65536;
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
+    int rc = barchan_sandbox_create(&none, rt, NULL, &err); /* no SIGXFSZ */
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
+    ck_assert_int_lt(rc, 0);
+    ck_assert_int_eq(err.os_error, EFBIG);
+    ck_assert_ptr_nonnull(strstr(err.message, "ulimit -f"));
+    ck_assert_int_eq(barchan_sandbox_create(&sbx, rt, NULL, &err), 0);
+}
+END_TEST
+
 START_TEST(the_doctor_reports)
 {
     char *json;
@@ -393,6 +413,7 @@ int main(void)
                                          profile_environment,
                                          a_lease_ends,
                                          many_at_once,
+                                         a_host_with_a_limit_on_file_sizes,
                                          the_doctor_reports,
                                          NULL};
     add_tests(suite, "sandbox", setup_sandbox, teardown, with_sandbox);
