@@ -265,7 +265,7 @@ static inline const char *bc_wire_string(bc_wire_reader *in, size_t max)
     size_t len = bc_wire_u32(in);
     if (len > max) in->bad = 1;
     const unsigned char *at = bc_wire_take(in, in->bad ? 0 : len + 1);
-    if (at == NULL || memchr(at, 0, len + 1) != at + len) {
+    if (at == NULL || at[len] != 0 || memchr(at, 0, len) != NULL) {
         in->bad = 1;
         return "";
     }

@@ -12,6 +12,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
@@ -46,7 +47,8 @@ static const struct target targets[] = {
     (CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | \
      CLONE_NEWNET | 0x80 /* CLONE_NEWTIME */)
 
-/* Calls that look at one argument. */
+/* Calls that look at an argument. Two rows of one call follow each other: the second decides what
+ * the first would allow. */
 static const struct narrowed {
     const char *name;
     int argument;
@@ -54,7 +56,7 @@ static const struct narrowed {
     int os_error;
     const char *reason;
     int count;
-    uint32_t values[3];
+    uint32_t values[4];
 } narrowed[] = {
     {"ioctl",
      1,
@@ -72,6 +74,14 @@ static const struct narrowed {
      "configure the kernel",
      3,
      {AF_UNIX, AF_INET, AF_INET6}},
+    {"socket",
+     2,
+     REFUSE_OTHERS,
+     EPROTONOSUPPORT,
+     "SCTP, MPTCP, raw protocols: much code that commands do not need",
+     4,
+     {0, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP}},
+    {"prlimit64", 0, REFUSE_OTHERS, EPERM, "limits of other processes", 1, {0}},
     {"socketpair", 0, REFUSE_OTHERS, EAFNOSUPPORT, "as socket", 1, {AF_UNIX}},
     {"personality",
      0,
@@ -103,10 +113,13 @@ static _Noreturn void die(const char *what, const char *detail)
 
 static void decide_row(struct decision *calls, uint32_t arch, const struct row *row)
 {
-    char names[2048];
-    snprintf(names, sizeof names, "%s", row->name);
-    char *rest = names;
-    for (char *name; (name = strtok_r(rest, " ", &rest)) != NULL;) {
+    char name[64];
+    size_t len;
+    for (const char *rest = row->name; *rest != '\0'; rest += len + (rest[len] == ' ')) {
+        len = strcspn(rest, " ");
+        if (len >= sizeof name) die("name too long", rest);
+        memcpy(name, rest, len);
+        name[len] = '\0';
         int nr = seccomp_syscall_resolve_name_arch(arch, name);
         if (nr == __NR_SCMP_ERROR && row->action == ALLOW) die("unknown system call", name);
         if (nr < 0) continue; /* not on this architecture, or newer than libseccomp */
@@ -129,7 +142,7 @@ static void decide_all(struct decision *calls, uint32_t arch)
         if (nr < 0 || nr >= MAX_CALLS || calls[nr].action != SECCOMP_RET_ALLOW) {
             die("narrowed, but not allowed", narrowed[i].name);
         }
-        calls[nr].narrowed = (int)i;
+        if (calls[nr].narrowed < 0) calls[nr].narrowed = (int)i;
     }
 }
 
@@ -163,6 +176,13 @@ static void emit(struct program *out, struct sock_filter instruction)
 #define RETURN(action) (struct sock_filter) BPF_STMT(BPF_RET | BPF_K, action)
 #define IF(op, value, yes, no) (struct sock_filter) BPF_JUMP(BPF_JMP | op | BPF_K, value, yes, no)
 
+/* The second row of the same call. */
+static const struct narrowed *more_of(const struct narrowed *call)
+{
+    const struct narrowed *next = call + 1, *end = narrowed + sizeof narrowed / sizeof *narrowed;
+    return next < end && strcmp(next->name, call->name) == 0 ? next : NULL;
+}
+
 static void emit_narrowed(struct program *out, const struct narrowed *call)
 {
     int count = call->count;
@@ -176,6 +196,11 @@ static void emit_narrowed(struct program *out, const struct narrowed *call)
     }
     uint32_t refuse = SECCOMP_RET_ERRNO | (uint32_t)call->os_error;
     emit(out, RETURN(call->how == REFUSE_OTHERS ? refuse : SECCOMP_RET_ALLOW));
+    if (more_of(call) != NULL) {
+        if (call->how != REFUSE_OTHERS) die("cannot be followed by another row", call->name);
+        emit_narrowed(out, more_of(call));
+        return;
+    }
     emit(out, RETURN(call->how == REFUSE_OTHERS ? SECCOMP_RET_ALLOW : refuse));
 }
 

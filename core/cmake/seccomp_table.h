@@ -4,7 +4,7 @@
  * Default: ENOSYS, as an older kernel would answer, so that libc and language run times fall
  * back. ALLOW needs no more reason than its group's heading; every DENY (EPERM) has its own.
  * Calls whose arguments decide are allowed here and narrowed in seccomp_gen.c: clone, socket,
- * socketpair, ioctl, personality.
+ * socketpair, ioctl, personality, prlimit64.
  */
 #ifndef SECCOMP_TABLE_H
 #define SECCOMP_TABLE_H
@@ -18,7 +18,7 @@ struct row {
 static const struct row rows[] = {
     {"read readv pread64 preadv preadv2 write writev pwrite64 pwritev pwritev2 lseek _llseek close "
      "close_range dup dup2 dup3 pipe pipe2 fcntl flock ioctl fsync fdatasync sync sync_file_range "
-     "syncfs readahead fadvise64 sendfile splice tee vmsplice copy_file_range",
+     "readahead fadvise64 sendfile splice tee vmsplice copy_file_range",
      ALLOW, "file descriptors: rights were checked when they were opened"},
     {"open openat openat2 creat access faccessat faccessat2 stat lstat fstat newfstatat statx "
      "statfs fstatfs readlink readlinkat getcwd chdir fchdir getdents getdents64 mkdir mkdirat "
@@ -58,7 +58,7 @@ static const struct row rows[] = {
      "sched_getscheduler sched_setscheduler sched_getattr sched_setattr sched_get_priority_max "
      "sched_get_priority_min sched_rr_get_interval getpriority setpriority ioprio_get ioprio_set "
      "getcpu getrlimit setrlimit prlimit64 getrusage times sysinfo uname",
-     ALLOW, "scheduling and limits: raising needs capabilities"},
+     ALLOW, "scheduling and own limits: raising needs capabilities"},
     {"clock_gettime clock_getres clock_nanosleep nanosleep gettimeofday time timer_create "
      "timer_settime timer_gettime timer_getoverrun timer_delete getrandom",
      ALLOW, "time, read only, and random numbers"},
@@ -77,6 +77,7 @@ static const struct row rows[] = {
     {"mount umount2 pivot_root chroot fsopen fsconfig fsmount fspick move_mount open_tree "
      "mount_setattr quotactl quotactl_fd swapon swapoff",
      DENY, "changing what the sandbox sees"},
+    {"syncfs", DENY, "through a read-only bind it would wait for, and load, the host's disks"},
     {"unshare setns", DENY, "new namespaces bring capabilities over large parts of the kernel"},
     {"ptrace process_vm_readv process_vm_writev kcmp process_madvise pidfd_getfd", DENY,
      "reaching into other processes"},

@@ -82,7 +82,7 @@ static void start(struct init *init, struct job *job, const struct exec_request 
     struct reaper *reaper = init->spare != NULL ? init->spare : reaper_new();
     init->spare = NULL;
     if (reaper == NULL) init_die(init, "out of memory");
-    memset(reaper, 0, offsetof(struct reaper, queue));
+    memset(reaper, 0, offsetof(struct reaper, tree));
     job->reaper = reaper;
     reaper->command = (struct command){
         .argv = request->argv,
@@ -105,9 +105,24 @@ static void start(struct init *init, struct job *job, const struct exec_request 
     job->pid = (int)rc;
 }
 
+/* The answer to a command that cannot even become a job. */
+static void refuse(struct init *init, uint32_t stream)
+{
+    unsigned char bytes[BC_EXIT_BYTES];
+    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
+    bc_wire_put_exit(&out, &(bc_exit){.reason = BC_EXIT_SPAWN_FAILED, .spawn_errno = EAGAIN});
+    send_frame(init, BC_FRAME_EXIT, stream, bytes, out.len);
+}
+
 void exec_start(struct init *init, const bc_frame *frame)
 {
-    struct job *job = job_new(init, JOB_EXEC, frame->stream);
+    bool detach = frame->length >= 4 && (bc_get_u32(frame->payload) & BC_EXEC_DETACH) != 0;
+    bool full = detach && job_count_detached(init) >= MAX_DETACHED;
+    struct job *job = full ? NULL : job_new(init, JOB_EXEC, frame->stream);
+    if (job == NULL) {
+        refuse(init, frame->stream);
+        return;
+    }
     /* The strings must outlive the channel's buffer: the command's process reads them. */
     job->request = malloc(frame->length + 1);
     if (job->request == NULL) init_die(init, "out of memory");
@@ -116,7 +131,7 @@ void exec_start(struct init *init, const bc_frame *frame)
     bc_wire_reader in = bc_wire_read(&copy);
     struct exec_request request = {0};
     if (!read_request(&request, &in)) init_die(init, "malformed exec request");
-    job->detach = request.flags & BC_EXEC_DETACH;
+    job->detach = detach;
     job->grace_ms = request.grace_ms;
     if (request.timeout_ms > 0) job->deadline_us = job->started_us + request.timeout_ms * 1000;
     start(init, job, &request);
@@ -161,13 +176,14 @@ void exec_report(struct init *init, struct job *job)
     unsigned char bytes[BC_EXIT_BYTES];
     bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
     bc_exit e = {
-        .left_running = (uint32_t)reaper->left_running,
+        .left_running = (uint32_t)reaper->left_running + (job->orphaned ? init->strays_killed : 0),
         .out_dropped = job->out.dropped,
         .err_dropped = job->err.dropped,
         .user_us = (uint64_t)us_of(reaper->usage.ru_utime),
         .system_us = (uint64_t)us_of(reaper->usage.ru_stime),
         .max_rss_bytes = (uint64_t)reaper->usage.ru_maxrss * 1024,
     };
+    if (job->orphaned) init->strays_killed = 0;
     describe_end(job, &e);
     int64_t ended_us = reaper->main_done ? reaper->ended_us : sys_boot_us();
     e.wall_us = (uint64_t)(ended_us - job->started_us);

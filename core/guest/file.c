@@ -60,6 +60,17 @@ static long open_streams(struct job *job, const struct file_request *request, in
     return open_pipe(&job->result_fd, &theirs[FILE_RESULT_FD], 0);
 }
 
+/* The answer to an operation that cannot even become a job. */
+static void refuse(struct init *init, uint32_t stream)
+{
+    const struct file_result full = {.status = BC_WIRE_ELIMIT,
+                                     .words = "too many commands and file operations run"};
+    unsigned char bytes[256];
+    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
+    file_encode_result(&out, &full);
+    send_frame(init, BC_FRAME_FILE_DONE, stream, bytes, out.len);
+}
+
 static void set_result(struct job *job, const struct file_result *result)
 {
     bc_wire_writer out = {.data = job->result, .cap = sizeof job->result};
@@ -73,6 +84,10 @@ void file_start(struct init *init, const bc_frame *frame)
     bc_wire_reader in = bc_wire_read(frame);
     if (!read_request(&request, &in)) init_die(init, "malformed file request");
     struct job *job = job_new(init, JOB_FILE, frame->stream);
+    if (job == NULL) {
+        refuse(init, frame->stream);
+        return;
+    }
     int theirs[3] = {-1, -1, -1};
     long rc = open_streams(job, &request, theirs);
     if (rc >= 0) rc = SYS5(SYS_clone, SIGCHLD, 0, 0, 0, 0);

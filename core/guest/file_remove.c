@@ -82,9 +82,28 @@ static int remove_tree(const char *path, struct file_result *result)
     return rmdir(path) < 0 ? file_fail_os(result, errno) : 0;
 }
 
+/* A path that ends in "." or ".." names a directory by where it is seen from: removing it could
+ * only empty it, or a parent that nobody meant. */
+static bool ends_in_dots(const char *path)
+{
+    size_t len = strlen(path);
+    while (len > 0 && path[len - 1] == '/') {
+        len--;
+    }
+    size_t end = len;
+    while (len > 0 && path[len - 1] != '/') {
+        len--;
+    }
+    return (end - len == 1 && path[len] == '.') ||
+           (end - len == 2 && path[len] == '.' && path[len + 1] == '.');
+}
+
 int file_remove(const struct file_request *request, struct file_result *result)
 {
     struct stat st;
+    if (ends_in_dots(request->path)) {
+        return file_fail(result, BC_WIRE_EINVAL, "a path that ends in . or .. is not removed");
+    }
     if (lstat(request->path, &st) < 0) return file_fail_os(result, errno);
     if (!S_ISDIR(st.st_mode)) {
         return unlink(request->path) < 0 ? file_fail_os(result, errno) : 0;

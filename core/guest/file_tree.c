@@ -27,6 +27,7 @@ struct listing {
     unsigned char buffer[2 * BC_FRAME_MAX_DATA];
     bc_wire_writer out;
     uint32_t count;
+    bool full;
     size_t written;                          /* bytes of records before those in the buffer */
     char path[BC_FILE_MAX_ENTRY_PATH + 256]; /* of the current entry, below the listed directory */
     struct file_result *result;
@@ -68,9 +69,14 @@ static int list_one(struct listing *listing, int dir, const char *name, size_t p
 {
     struct stat st;
     size_t name_len = strlen(name);
-    if (path_len + name_len + 1 > BC_FILE_MAX_ENTRY_PATH || listing->count >= BC_FILE_MAX_ENTRIES ||
+    if (path_len + name_len + 1 > BC_FILE_MAX_ENTRY_PATH) { /* left out; the others are not */
+        listing->result->truncated = 1;
+        return 0;
+    }
+    if (listing->count >= BC_FILE_MAX_ENTRIES ||
         listing->written + sizeof listing->buffer > BC_FILE_MAX_RECORD_BYTES) {
         listing->result->truncated = 1;
+        listing->full = true;
         return 0;
     }
     memcpy(listing->path + path_len, name, name_len + 1);
@@ -94,7 +100,7 @@ static int list_below(struct listing *listing, int dir, size_t path_len, uint32_
         return rc;
     }
     struct dirent *entry;
-    while (rc == 0 && !listing->result->truncated && (entry = readdir(stream)) != NULL) {
+    while (rc == 0 && !listing->full && (entry = readdir(stream)) != NULL) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
         rc = list_one(listing, dirfd(stream), entry->d_name, path_len, depth);
     }

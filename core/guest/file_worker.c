@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -114,6 +115,7 @@ static int take_user(struct file_result *result)
         syscall(SYS_setresuid, SANDBOX_UID, SANDBOX_UID, SANDBOX_UID) < 0) {
         return file_fail_os(result, errno);
     }
+    prctl(PR_SET_DUMPABLE, 0); /* the change of user has reset it */
     return 0;
 }
 

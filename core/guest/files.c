@@ -7,6 +7,11 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Of 1000: before the programs of the host, after what was marked as the first to go. */
+#define OOM_SCORE 800
 
 static int write_to(const char *path, int flags, const char *text)
 {
@@ -42,6 +47,16 @@ int read_file(const char *path, char *text, size_t cap)
     text[n] = '\0';
     if (n > 0 && text[n - 1] == '\n') text[n - 1] = '\0';
     return 0;
+}
+
+int raise_oom_score(const char *process)
+{
+    char path[64], value[16], *end;
+    snprintf(path, sizeof path, "/proc/%s/oom_score_adj", process);
+    if (read_file(path, value, sizeof value) < 0) return -1;
+    if (strtol(value, &end, 10) >= OOM_SCORE) return write_file(path, value);
+    snprintf(value, sizeof value, "%d", OOM_SCORE);
+    return write_file(path, value);
 }
 
 int copy_file(const char *from, const char *to, size_t max)

@@ -10,6 +10,9 @@ int write_file(const char *path, const char *text);
 int create_file(const char *path, const char *text);
 /* Reads a small file as a string, without its last newline; -1 with errno. */
 int read_file(const char *path, char *text, size_t cap);
+/* Has the process ("self" or a number) killed before others when memory is short. Only what the
+ * machine's root has written cannot be lowered again by the process. */
+int raise_oom_score(const char *process);
 /* Copies at most `max` bytes; a missing source is not a failure: nothing is made. */
 int copy_file(const char *from, const char *to, size_t max);
 /* Creates `path` and its parents, mode 0755. */

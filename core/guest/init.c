@@ -5,9 +5,10 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
-/* Channel, launcher, signals, timer; then four per job. */
-#define FIXED_FDS 4
-#define JOB_FDS 4
+/* While strays are being killed: how soon to look again. */
+#define STRAY_ROUND_NS 2000000
+/* Deaths taken note of in one turn; more than there are jobs, so that this is never the rule. */
+#define REAP_AT_ONCE 1024
 
 _Noreturn void init_die(struct init *init, const char *why)
 {
@@ -113,30 +114,34 @@ static bool is_job(void *ud, int pid)
     return false;
 }
 
-/* Process 1 has children that are no jobs only when a supervisor was killed by a command of its
- * own user: what it supervised must not live on. Each death brings another round. */
+/* Process 1 has children that are no jobs only when a supervisor was killed, by a command of its
+ * own user or because it took too long: what it supervised must not live on. Repeated by every turn
+ * until none is left. */
 static void kill_strays(struct init *init)
 {
-    static char stack[8192] __attribute__((aligned(16)));
-    reaper_kill_children(stack + sizeof stack, is_job, init);
+    char *stack_top = init->probe_stack + sizeof init->probe_stack;
+    init->strays = reaper_kill_tree(&init->tree, stack_top, is_job, init) > 0;
 }
 
+/* As many as one turn has time for; with strays, every turn calls it. */
 static void reap(struct init *init)
 {
-    bool strays = false;
-    for (;;) {
+    for (int i = 0; i < REAP_AT_ONCE; i++) {
         int status;
         long pid = sys_wait4(-1, &status, WNOHANG | __WALL, NULL);
         if (pid == -EINTR) continue;
-        if (pid <= 0) break;
+        if (pid <= 0) return;
         struct job *job = NULL;
-        for (unsigned i = 0; i < init->job_count && job == NULL; i++) {
-            if (init->jobs[i]->pid == pid) job = init->jobs[i];
+        for (unsigned k = 0; k < init->job_count && job == NULL; k++) {
+            if (init->jobs[k]->pid == pid) job = init->jobs[k];
         }
-        if (job == NULL || WIFSIGNALED(status)) strays = true;
+        if (job == NULL && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+            init->strays_killed++;
+        }
+        if (job == NULL || WIFSIGNALED(status)) init->strays = true;
         if (job != NULL) job_died(init, job, status);
     }
-    if (strays) kill_strays(init);
+    init->strays = true; /* or at least more deaths */
 }
 
 /* ---- time ---- */
@@ -172,31 +177,35 @@ static void arm_timer(struct init *init)
 
 /* ---- the loop ---- */
 
-static unsigned add_job_fds(const struct init *init, struct pollfd *polled)
+static void watch(struct watch_list *list, struct job *job, int what, int fd, short events)
 {
-    unsigned count = FIXED_FDS;
-    for (unsigned i = 0; i < init->job_count; i++) {
-        const struct job *job = init->jobs[i];
-        int in_fd = job->in.len > 0 ? job->in_fd : -1;
-        int out_fd = output_wants_read(init, &job->out) ? job->out.fd : -1;
-        int err_fd = output_wants_read(init, &job->err) ? job->err.fd : -1;
-        polled[count++] = (struct pollfd){.fd = in_fd, .events = POLLOUT};
-        polled[count++] = (struct pollfd){.fd = out_fd, .events = POLLIN};
-        polled[count++] = (struct pollfd){.fd = err_fd, .events = POLLIN};
-        polled[count++] = (struct pollfd){.fd = job->result_fd, .events = POLLIN};
-    }
-    return count;
+    if (fd < 0) return;
+    list->fds[list->count] = (struct pollfd){.fd = fd, .events = events};
+    list->of[list->count++] = (struct watched){.job = job, .what = what};
 }
 
-static void serve_jobs(struct init *init, const struct pollfd *polled)
+static void watch_jobs(struct init *init, struct watch_list *list)
 {
     for (unsigned i = 0; i < init->job_count; i++) {
         struct job *job = init->jobs[i];
-        const struct pollfd *fds = polled + FIXED_FDS + i * JOB_FDS;
-        if (fds[0].revents != 0) job_write_input(init, job);
-        if (fds[1].revents != 0) output_read(init, job, &job->out, false);
-        if (fds[2].revents != 0) output_read(init, job, &job->err, false);
-        if (fds[3].revents != 0) job_read_result(job);
+        if (job->in.len > 0) watch(list, job, WATCH_IN, job->in_fd, POLLOUT);
+        if (output_wants_read(init, &job->out)) watch(list, job, WATCH_OUT, job->out.fd, POLLIN);
+        if (output_wants_read(init, &job->err)) watch(list, job, WATCH_ERR, job->err.fd, POLLIN);
+        watch(list, job, WATCH_RESULT, job->result_fd, POLLIN);
+    }
+}
+
+static void serve_jobs(struct init *init, const struct watch_list *list)
+{
+    for (unsigned i = FIXED_FDS; i < list->count; i++) {
+        if (list->fds[i].revents == 0) continue;
+        struct job *job = list->of[i].job;
+        switch (list->of[i].what) {
+        case WATCH_IN: job_write_input(init, job); break;
+        case WATCH_OUT: output_read(init, job, &job->out, false); break;
+        case WATCH_ERR: output_read(init, job, &job->err, false); break;
+        case WATCH_RESULT: job_read_result(job); break;
+        }
     }
 }
 
@@ -215,27 +224,30 @@ static void drain_fd(int fd)
 
 static void turn(struct init *init)
 {
-    static struct pollfd polled[FIXED_FDS + JOB_FDS * BC_FRAME_MAX_STREAMS];
+    struct watch_list *list = &init->watched;
+    struct pollfd *polled = list->fds;
     short channel = init->out.len > 0 ? POLLIN | POLLOUT : POLLIN;
     polled[0] = (struct pollfd){.fd = init->channel_fd, .events = channel};
     polled[1] = (struct pollfd){.fd = init->alive_fd, .events = 0};
     polled[2] = (struct pollfd){.fd = init->signal_fd, .events = POLLIN};
     polled[3] = (struct pollfd){.fd = init->timer_fd, .events = POLLIN};
     arm_timer(init);
-    unsigned count = add_job_fds(init, polled);
-    if (sys_poll(polled, count) < 0) return;
+    list->count = FIXED_FDS;
+    watch_jobs(init, list);
+    long rc = sys_poll(polled, list->count, init->strays ? STRAY_ROUND_NS : -1);
+    if (rc == -EINTR) return;
+    if (rc < 0) init_die(init, "cannot wait"); /* deaf, it would be of no use */
     if (polled[1].revents != 0) init_die(init, "the launcher is gone");
-    serve_jobs(init, polled);
+    serve_jobs(init, list);
     if (polled[0].revents & ~POLLOUT) read_channel(init);
     if (polled[3].revents != 0) {
         drain_fd(init->timer_fd);
         init->armed_us = 0;
         on_time(init);
     }
-    if (polled[2].revents != 0) {
-        drain_fd(init->signal_fd);
-        reap(init);
-    }
+    if (polled[2].revents != 0) drain_fd(init->signal_fd);
+    if (polled[2].revents != 0 || init->strays) reap(init);
+    if (init->strays) kill_strays(init);
     step_jobs(init);
     send_flush(init);
 }

@@ -52,6 +52,7 @@ struct job {
     int pid;        /* its supervisor or worker */
     uint32_t cause; /* bc_exit_reason when process 1 ended it, else BC_EXIT_EXITED */
     bool detach;
+    bool orphaned; /* its supervisor was killed: it is over when no stray is left */
     int64_t started_us, deadline_us; /* 0: none */
     int64_t grace_ms;
     struct output out, err;
@@ -66,14 +67,36 @@ struct job {
     size_t result_len;
 };
 
+/* Jobs whose results were sent and that live on. Each holds two descriptors and two processes, of
+ * which a sandbox has 1024. */
+#define MAX_DETACHED 256u
+#define MAX_JOBS (BC_FRAME_MAX_STREAMS + MAX_DETACHED)
+
+/* Channel, launcher, signals, timer; then up to four per job: only what is waited for. */
+#define FIXED_FDS 4u
+#define JOB_FDS 4u
+struct watch_list {
+    unsigned count;
+    struct pollfd fds[FIXED_FDS + JOB_FDS * MAX_JOBS];
+    struct watched {
+        struct job *job;
+        enum { WATCH_IN, WATCH_OUT, WATCH_ERR, WATCH_RESULT } what;
+    } of[FIXED_FDS + JOB_FDS * MAX_JOBS];
+};
+
 struct init {
     int channel_fd, alive_fd, signal_fd, timer_fd;
     bool privileged; /* commands are another user than process 1 */
     int64_t lease_end_us, armed_us;
     struct queue in, out;
-    struct job *jobs[BC_FRAME_MAX_STREAMS];
+    struct job *jobs[MAX_JOBS];
     unsigned job_count;
     struct reaper *spare; /* one, kept warm */
+    bool strays;          /* children that are no jobs may be alive: they are being killed */
+    uint32_t strays_killed;
+    struct watch_list watched;
+    struct tree tree; /* of the strays */
+    _Alignas(16) char probe_stack[8192];
 };
 
 /* init.c */
@@ -93,7 +116,9 @@ void send_flush(struct init *init);
 
 /* job.c */
 struct job *job_find(struct init *init, uint32_t stream);
+/* NULL: as many run as may. */
 struct job *job_new(struct init *init, enum job_kind kind, uint32_t stream);
+unsigned job_count_detached(const struct init *init);
 void job_input(struct init *init, struct job *job, const unsigned char *data, uint32_t len);
 void job_input_end(struct init *init, struct job *job);
 void job_write_input(struct init *init, struct job *job);

@@ -16,7 +16,6 @@
 /* Stops a fork bomb: counted per user of this user namespace, so per sandbox. */
 #define MAX_PROCESSES 1024
 #define MAX_OPEN_FILES 65536
-#define SOFT_OPEN_FILES 1024
 
 static int set_limit(int resource, rlim_t soft, rlim_t hard)
 {
@@ -30,11 +29,13 @@ static int set_limit(int resource, rlim_t soft, rlim_t hard)
 
 static int set_limits(struct layers *layers, struct failure *why)
 {
-    if (set_limit(RLIMIT_CORE, 0, 0) < 0 ||
+    /* 1, not 0: the kernel gives a core_pattern that is a pipe whatever is not exactly 1. */
+    if (set_limit(RLIMIT_CORE, 1, 1) < 0 ||
         set_limit(RLIMIT_NPROC, MAX_PROCESSES, MAX_PROCESSES) < 0 ||
-        set_limit(RLIMIT_NOFILE, SOFT_OPEN_FILES, MAX_OPEN_FILES) < 0) {
+        set_limit(RLIMIT_NOFILE, MAX_OPEN_FILES, MAX_OPEN_FILES) < 0) {
         return fail_os(why, errno, "set resource limits");
     }
+    layer_holds(layers, "memory", "not limited, but for the storage");
     layer_holds(layers, "processes", "at most %d (RLIMIT_NPROC)", MAX_PROCESSES);
     return 0;
 }

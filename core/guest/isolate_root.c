@@ -60,8 +60,9 @@ static int mount_storage(const struct plan *plan, struct layers *layers, struct 
  * read-only is a second lock. */
 static int mask_proc(struct failure *why)
 {
-    static const char *const files[] = {"proc/keys", "proc/key-users", "proc/kallsyms",
-                                        "proc/sched_debug", "proc/latency_stats"};
+    static const char *const files[] = {"proc/keys",          "proc/key-users",  "proc/kallsyms",
+                                        "proc/sched_debug",   "proc/interrupts", "proc/cmdline",
+                                        "proc/latency_stats", "proc/config.gz"};
     static const char *const dirs[] = {"proc/acpi", "proc/bus", "proc/driver",
                                        "proc/fs",   "proc/irq", "proc/scsi"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {

@@ -2,9 +2,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 
-/* How long a killed tree may take to be gone before its supervisor is killed, too. */
-#define KILL_LIMIT_US 2000000
+/* How long a killed tree may take to be gone before its supervisor is killed, too; below the
+ * library's patience of 5 s. */
+#define KILL_LIMIT_US 4000000
+/* How long a cancelled worker may take to tidy up. */
+#define WORKER_LIMIT_US 500000
 /* When a command has ended, its pipes hold at most this much (the kernel's limit for ordinary
  * users is 1 MiB). What comes beyond is from somebody who still writes, and is not waited for. */
 #define DEAD_PIPE_BYTES (2u << 20)
@@ -22,7 +26,7 @@ struct job *job_find(struct init *init, uint32_t stream)
 struct job *job_new(struct init *init, enum job_kind kind, uint32_t stream)
 {
     if (stream == 0 || job_find(init, stream) != NULL) init_die(init, "stream used twice");
-    if (init->job_count == BC_FRAME_MAX_STREAMS) init_die(init, "too many streams");
+    if (init->job_count == MAX_JOBS) return NULL;
     struct job *job = calloc(1, sizeof *job);
     if (job == NULL) init_die(init, "out of memory");
     job->kind = kind;
@@ -31,6 +35,15 @@ struct job *job_new(struct init *init, enum job_kind kind, uint32_t stream)
     job->started_us = sys_boot_us();
     init->jobs[init->job_count++] = job;
     return job;
+}
+
+unsigned job_count_detached(const struct init *init)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < init->job_count; i++) {
+        if (init->jobs[i]->detach) count++;
+    }
+    return count;
 }
 
 static void job_free(struct init *init, struct job *job)
@@ -164,7 +177,7 @@ void job_cancel(struct job *job)
     /* A worker may have a half-written file to remove: it is asked first. */
     sys_kill(job->pid, SIGTERM);
     job->stage = JOB_TERMINATING;
-    job->deadline_us = sys_boot_us() + KILL_LIMIT_US / 4;
+    job->deadline_us = sys_boot_us() + WORKER_LIMIT_US;
 }
 
 void job_deadline(struct init *init, struct job *job, int64_t now_us)
@@ -192,7 +205,6 @@ void job_deadline(struct init *init, struct job *job, int64_t now_us)
 
 void job_died(struct init *init, struct job *job, int status)
 {
-    (void)status;
     job->pid = 0;
     job->deadline_us = 0;
     if (job->stage == JOB_DETACHED) {
@@ -200,6 +212,7 @@ void job_died(struct init *init, struct job *job, int status)
         return;
     }
     job->stage = JOB_DRAINING;
+    job->orphaned = job->kind == JOB_EXEC && WIFSIGNALED(status);
     if (job->in_fd >= 0) drop_input(init, job);
 }
 
@@ -233,8 +246,7 @@ static bool take_present(struct init *init, struct job *job, struct output *outp
 {
     while (output_wants_read(init, output) && output->read_dead <= DEAD_PIPE_BYTES) {
         struct pollfd pfd = {.fd = output->fd, .events = POLLIN};
-        const struct timespec none = {0};
-        if (SYS5(SYS_ppoll, &pfd, 1, &none, NULL, 0) <= 0) return output_flush(init, job, output);
+        if (sys_poll(&pfd, 1, 0) <= 0) return output_flush(init, job, output);
         uint64_t before = output->read_dead;
         output_read(init, job, output, true);
         if (output->read_dead == before) break;
@@ -246,6 +258,7 @@ static bool take_present(struct init *init, struct job *job, struct output *outp
 void job_step(struct init *init, struct job *job)
 {
     if (job->stage == JOB_DRAINING) {
+        if (job->orphaned && init->strays) return;
         bool out_done = drain(init, job, &job->out);
         bool err_done = drain(init, job, &job->err);
         if (!out_done || !err_done) return;

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -77,6 +78,8 @@ static int map_ids(pid_t pid, const struct slot *slot, struct failure *why)
         snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, maps[i]);
         if (write_file(path, text) < 0) return fail_os(why, errno, "write %s", maps[i]);
     }
+    snprintf(text, sizeof text, "%d", (int)pid);
+    raise_oom_score(text); /* it does so itself, too; from here it stays */
     return 0;
 }
 
@@ -117,11 +120,14 @@ static int run_child(struct launcher *l, struct child *child, struct plan *plan,
     }
     int os_error = errno;
     l->world.network_fresh = l->world.network_given_up = false;
-    if (sync[0] >= 0) close(sync[0]);
     int rc = child->pid < 0 ? clone_failed(why, os_error) : 0;
     if (rc == 0 && plan->privileged) rc = map_ids(child->pid, &child->slot, why);
-    /* Without the byte the child reports the failure and ends. */
-    if (rc == 0 && plan->privileged && write(sync[1], "", 1) != 1) rc = -1;
+    if (rc == 0 && plan->privileged && write(sync[1], "", 1) != 1) {
+        rc = fail_os(why, errno, "start the sandbox");
+    }
+    /* Without the byte the child ends; why, is said here. */
+    if (rc < 0 && child->pid > 0) failure_send(plan->channel_fd, BC_FRAME_FAILED, 0, why);
+    if (sync[0] >= 0) close(sync[0]); /* after the write, which must not find a broken pipe */
     if (sync[1] >= 0) close(sync[1]);
     return child->pid < 0 ? -1 : 0;
 }
@@ -182,7 +188,10 @@ static void on_start(struct launcher *l, const bc_frame *frame, int channel_fd)
     plan.storage_bytes = bc_wire_u64(&in);
     const char *template = bc_wire_string(&in, BC_FRAME_MAX_PATH - 1);
     plan.channel_fd = channel_fd;
-    if (!bc_wire_done(&in) || channel_fd < 0) return;
+    if (!bc_wire_done(&in) || channel_fd < 0) { /* no room for the descriptor, say */
+        report_ended(l, plan.tag, 0, BC_ENDING_UNKNOWN);
+        return;
+    }
     struct failure why = {0};
     if (start(l, &plan, template, &why) < 0) {
         failure_send(channel_fd, BC_FRAME_FAILED, 0, &why);
@@ -322,6 +331,36 @@ static int open_launcher(struct launcher *l, struct failure *why)
     return network_prepare(&l->world, why);
 }
 
+/* What the host was started with must not decide what a sandbox can do. A hard limit that the host
+ * has lowered is as high as an ordinary user gets. */
+static void set_limits(void)
+{
+    static const struct {
+        int resource;
+        rlim_t soft, hard;
+    } limits[] = {
+        {RLIMIT_CPU, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_FSIZE, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_DATA, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_AS, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_RTTIME, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_STACK, 8u << 20, RLIM_INFINITY},
+        {RLIMIT_MEMLOCK, 8u << 20, 8u << 20}, /* the kernel's default */
+        {RLIMIT_RTPRIO, 0, 0},
+        {RLIMIT_NICE, 0, 0},
+        {RLIMIT_NOFILE, RLIM_INFINITY, RLIM_INFINITY}, /* a pidfd and a lock per sandbox */
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        __rlimit_resource_t resource = (__rlimit_resource_t)limits[i].resource;
+        struct rlimit limit = {.rlim_cur = limits[i].soft, .rlim_max = limits[i].hard};
+        struct rlimit old;
+        if (setrlimit(resource, &limit) == 0 || getrlimit(resource, &old) < 0) continue;
+        if (limit.rlim_max > old.rlim_max) limit.rlim_max = old.rlim_max;
+        if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
+        setrlimit(resource, &limit);
+    }
+}
+
 _Noreturn void launcher_main(int control_fd, int host_pidfd)
 {
     static struct launcher l;
@@ -329,6 +368,7 @@ _Noreturn void launcher_main(int control_fd, int host_pidfd)
     l.control_fd = control_fd;
     l.host_pidfd = host_pidfd;
     prctl(PR_SET_NAME, "barchan-launch");
+    set_limits();
     fcntl(control_fd, F_SETFD, FD_CLOEXEC);
     fcntl(host_pidfd, F_SETFD, FD_CLOEXEC);
     if (open_launcher(&l, &why) < 0) {

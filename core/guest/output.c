@@ -46,7 +46,10 @@ static bool grow_tail(struct output *output, size_t len)
     if (cap <= output->tail_cap) return true;
     /* It has not wrapped yet: it wraps only at its final size. */
     unsigned char *tail = realloc(output->tail, cap);
-    if (tail == NULL) return false;
+    if (tail == NULL) { /* the ring stays as large as it is */
+        output->tail_max = output->tail_cap;
+        return output->tail_cap > 0;
+    }
     output->tail = tail;
     output->tail_cap = cap;
     return true;

@@ -13,6 +13,10 @@
 #define BLOCK_BYTES (GUARD_BYTES + 2 * REAPER_STACK_BYTES + sizeof(struct reaper))
 /* While the tree is being killed: how soon to look for newly adopted children. */
 #define KILL_ROUND_NS 2000000
+/* Deaths taken note of before requests are looked at again. */
+#define REAP_AT_ONCE 64
+/* A stopped tree settles in two or three; the bound is for a tree that always has somebody new. */
+#define MAX_STOP_ROUNDS 32
 
 struct reaper *reaper_new(void)
 {
@@ -30,26 +34,33 @@ void reaper_free(struct reaper *reaper)
 
 /* ---- the process tree ---- */
 
-/* The children of a process, as far as the array goes; 0 when there are none or it is gone, -1
- * when /proc does not tell. */
-static int list_children(int pid, int *list, int max)
+static char *add_text(char *at, const char *text)
 {
-    char path[64] = "/proc/", text[512];
-    size_t at = 6;
-    for (int part = 0; part < 2; part++) {
-        char digits[12];
-        int n = 0;
-        for (int rest = pid; rest > 0; rest /= 10) {
-            digits[n++] = (char)('0' + rest % 10);
-        }
-        while (n > 0) {
-            path[at++] = digits[--n];
-        }
-        const char *next = part == 0 ? "/task/" : "/children";
-        memcpy(path + at, next, strlen(next) + 1);
-        at += strlen(next);
+    size_t len = strlen(text);
+    memcpy(at, text, len + 1);
+    return at + len;
+}
+
+static char *add_number(char *at, int number)
+{
+    char digits[12];
+    int n = 0;
+    for (; number > 0; number /= 10) {
+        digits[n++] = (char)('0' + number % 10);
     }
-    int fd = (int)sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC, 0);
+    while (n > 0) {
+        *at++ = digits[--n];
+    }
+    *at = '\0';
+    return at;
+}
+
+/* The children that one thread has forked; -1 when the kernel does not tell. */
+static int list_of_thread(int tasks_fd, const char *tid, int *list, int max)
+{
+    char path[64], text[512];
+    add_text(add_text(path, tid), "/children");
+    int fd = (int)sys_openat(tasks_fd, path, O_RDONLY | O_CLOEXEC, 0);
     if (fd < 0) return -1;
     int count = 0, value = 0;
     long n;
@@ -65,6 +76,40 @@ static int list_children(int pid, int *list, int max)
     }
     sys_close(fd);
     return count;
+}
+
+/* As getdents64 writes it. */
+struct entry {
+    uint64_t ino;
+    int64_t offset;
+    unsigned short size;
+    unsigned char type;
+    char name[];
+};
+
+/* The children of a process, of whichever thread, as far as the array goes; 0 when there are none
+ * or it is gone, -1 when /proc does not tell. */
+static int list_children(int pid, int *list, int max)
+{
+    char path[64];
+    _Alignas(8) char entries[1024];
+    add_text(add_number(add_text(path, "/proc/"), pid), "/task");
+    int fd = (int)sys_openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    int count = 0, told = 0;
+    long n;
+    while (count < max && (n = SYS3(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
+        for (long at = 0; at < n;) {
+            const struct entry *entry = (const struct entry *)(entries + at);
+            at += entry->size;
+            if (entry->name[0] == '.') continue;
+            int found = list_of_thread(fd, entry->name, list + count, max - count);
+            if (found >= 0) told = 1;
+            if (found > 0) count += found;
+        }
+    }
+    sys_close(fd);
+    return told ? count : -1;
 }
 
 static int own_pid(void)
@@ -98,27 +143,73 @@ static int list_own_children(char *stack_top, int *list, int max)
     return count < 0 ? probe_children(stack_top, list, max) : count;
 }
 
-/* To every process below this one that can be found; they may fork meanwhile, which is why the
- * final kill works on adopted children instead. */
-static void signal_tree(struct reaper *reaper, int sig)
+/* Which processes a walk leaves out, and when it has become pointless. */
+struct walk {
+    int sig;
+    bool (*spare)(void *ud, int pid);
+    void *ud;
+    const int *wanted; /* NULL, or what must still be `sig` for the walk to go on */
+};
+
+static bool goes_on(const struct walk *walk)
 {
-    int count = list_own_children((char *)reaper, reaper->queue, REAPER_QUEUE);
-    for (int i = 0; i < count; i++) {
-        int more = list_children(reaper->queue[i], reaper->queue + count, REAPER_QUEUE - count);
-        if (more > 0) count += more;
+    return walk->wanted == NULL || __atomic_load_n(walk->wanted, __ATOMIC_ACQUIRE) == walk->sig;
+}
+
+/* Fills the tree from the calling process downwards, sending the signal to each level before the
+ * next one is looked up: once stopped, nobody makes more of them, nor takes the processor from this
+ * one, which a thousand others would let run every other second. */
+static void walk_tree(struct tree *tree, char *stack_top, const struct walk *walk)
+{
+    int found = list_own_children(stack_top, tree->pids, TREE_MAX);
+    tree->count = 0;
+    for (int i = 0; i < found; i++) {
+        if (walk->spare == NULL || !walk->spare(walk->ud, tree->pids[i])) {
+            tree->pids[tree->count++] = tree->pids[i];
+        }
     }
-    for (int i = 0; i < count; i++) {
-        sys_kill(reaper->queue[i], sig);
+    for (int level = 0, end = tree->count; level < end; end = tree->count) {
+        for (int i = level; i < end; i++) {
+            sys_kill(tree->pids[i], walk->sig);
+        }
+        for (; level < end && goes_on(walk); level++) {
+            int room = TREE_MAX - tree->count;
+            int more = list_children(tree->pids[level], tree->pids + tree->count, room);
+            if (more > 0) tree->count += more;
+        }
+        if (!goes_on(walk)) return;
     }
 }
 
-void reaper_kill_children(char *stack_top, bool (*spare)(void *ud, int pid), void *ud)
+/* Whether nobody is in the tree who was not in it a round ago. */
+static bool is_settled(const struct tree *tree)
 {
-    int list[256];
-    int count = list_own_children(stack_top, list, 256);
-    for (int i = 0; i < count; i++) {
-        if (spare == NULL || !spare(ud, list[i])) sys_kill(list[i], SIGKILL);
+    int at = 0; /* most stand in the same order */
+    for (int i = 0; i < tree->count; i++) {
+        int tried = 0;
+        while (tried < tree->before_count && tree->before[at] != tree->pids[i]) {
+            at = at + 1 < tree->before_count ? at + 1 : 0;
+            tried++;
+        }
+        if (tried == tree->before_count) return false;
     }
+    return true;
+}
+
+int reaper_kill_tree(struct tree *tree, char *stack_top, bool (*spare)(void *ud, int pid), void *ud)
+{
+    const struct walk walk = {.sig = SIGSTOP, .spare = spare, .ud = ud};
+    tree->before_count = 0;
+    for (int round = 0; round < MAX_STOP_ROUNDS; round++) {
+        walk_tree(tree, stack_top, &walk);
+        if (is_settled(tree)) break;
+        memcpy(tree->before, tree->pids, sizeof tree->pids);
+        tree->before_count = tree->count;
+    }
+    for (int i = 0; i < tree->count; i++) {
+        sys_kill(tree->pids[i], SIGKILL);
+    }
+    return tree->count;
 }
 
 /* ---- the supervisor ---- */
@@ -130,8 +221,12 @@ static void obey(struct reaper *reaper)
     int stop = __atomic_load_n(&reaper->stop, __ATOMIC_ACQUIRE);
     if (stop == reaper->stop_sent) return;
     reaper->stop_sent = stop;
-    signal_tree(reaper, stop);
-    if (stop == SIGTERM) signal_tree(reaper, SIGCONT); /* a stopped process acts on nothing else */
+    if (stop != SIGTERM) return; /* the loop kills */
+    const struct walk walk = {.sig = SIGTERM, .wanted = &reaper->stop};
+    walk_tree(&reaper->tree, (char *)reaper, &walk);
+    for (int i = 0; i < reaper->tree.count; i++) {
+        sys_kill(reaper->tree.pids[i], SIGCONT); /* a stopped process acts on nothing else */
+    }
 }
 
 static void note(struct reaper *reaper, int pid, int status, const struct rusage *usage)
@@ -149,17 +244,20 @@ static void note(struct reaper *reaper, int pid, int status, const struct rusage
     if (reaper->command.detach) sys_kill(1, SIGUSR1); /* the result is wanted now */
 }
 
-/* Reaps what has died; false when no child is left. */
-static bool reap(struct reaper *reaper)
+enum reaped { REAPED_ALL, REAPED_SOME, NO_CHILD_LEFT };
+
+/* Reaps what has died, but not for ever: a storm of forks may die as quickly. */
+static enum reaped reap(struct reaper *reaper)
 {
-    for (;;) {
+    for (int i = 0; i < REAP_AT_ONCE; i++) {
         int status;
         struct rusage usage;
         long pid = sys_wait4(-1, &status, WNOHANG | __WALL, &usage);
         if (pid == -EINTR) continue;
-        if (pid <= 0) return pid == 0;
+        if (pid <= 0) return pid == 0 ? REAPED_ALL : NO_CHILD_LEFT;
         note(reaper, (int)pid, status, &usage);
     }
+    return REAPED_SOME;
 }
 
 static int reaper_main(void *argument)
@@ -174,15 +272,16 @@ static int reaper_main(void *argument)
         sys_exit(0);
     }
     const sys_sigset wake = SYS_SIGSET_OF(SIGCHLD) | SYS_SIGSET_OF(SIGUSR1);
-    while (reap(reaper)) {
+    enum reaped reaped;
+    while ((reaped = reap(reaper)) != NO_CHILD_LEFT) {
         obey(reaper);
+        const struct timespec round = {.tv_nsec = KILL_ROUND_NS}, none = {0};
+        const struct timespec *limit = reaped == REAPED_SOME ? &none : NULL;
         if ((reaper->main_done && !reaper->command.detach) || reaper->stop_sent == SIGKILL) {
-            reaper_kill_children((char *)reaper, NULL, NULL);
-            const struct timespec round = {.tv_nsec = KILL_ROUND_NS};
-            sys_sigtimedwait(&wake, &round);
-        } else {
-            sys_sigtimedwait(&wake, NULL);
+            reaper_kill_tree(&reaper->tree, (char *)reaper, NULL, NULL);
+            limit = reaped == REAPED_SOME ? &none : &round;
         }
+        sys_sigtimedwait(&wake, limit);
     }
     sys_exit(0);
 }

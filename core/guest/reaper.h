@@ -11,7 +11,8 @@
 #include <sys/resource.h>
 
 #define REAPER_STACK_BYTES (16u << 10)
-#define REAPER_QUEUE 1024
+/* As many processes as a sandbox may have (RLIMIT_NPROC). */
+#define TREE_MAX 1024
 
 struct command {
     const char **argv; /* two free places before it, for /bin/sh and the script's path */
@@ -20,6 +21,12 @@ struct command {
     int fds[3];
     bool change_user;
     bool detach;
+};
+
+/* The processes of a tree, parents first; and those of the round before. */
+struct tree {
+    int count, before_count;
+    int pids[TREE_MAX], before[TREE_MAX];
 };
 
 /* One mapping: a guard page, the supervisor's stack, the command's stack until its exec, this. */
@@ -42,16 +49,19 @@ struct reaper {
 
     /* Private to the supervisor. */
     int stop_sent;
-    int queue[REAPER_QUEUE];
+    struct tree tree;
 };
 
 struct reaper *reaper_new(void);
 void reaper_free(struct reaper *reaper);
 /* Starts the supervisor: its process id, or -errno. It keeps using `reaper` until it is reaped. */
 long reaper_start(struct reaper *reaper);
-/* Kills every child of the calling process but those that `spare` names. The stack, of at least
- * 4 KiB, is used where /proc is missing. */
-void reaper_kill_children(char *stack_top, bool (*spare)(void *ud, int pid), void *ud);
+/* Stops and then kills everything below the calling process, but the children that `spare` names
+ * and what is below them. Returns how many it found; those that could still fork, or that only
+ * then become children, need another call. The stack, of at least 4 KiB, is used where /proc is
+ * missing. */
+int reaper_kill_tree(struct tree *tree, char *stack_top, bool (*spare)(void *ud, int pid),
+                     void *ud);
 
 /* spawn.c: runs in the command's process, in process 1's memory, until the exec. */
 int spawn_main(void *reaper);

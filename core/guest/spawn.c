@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include "isolate.h"
 #include "reaper.h"
 #include "sys.h"
@@ -55,13 +56,28 @@ static int search_and_exec(struct reaper *reaper)
     return error;
 }
 
+/* Process 1 may have more descriptors open than the usual soft limit, which is what programs
+ * expect: some use select, some close every number up to it. */
+#define SOFT_OPEN_FILES 1024
+
+static void lower_open_files(void)
+{
+    struct rlimit limit;
+    if (SYS4(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) < 0) return;
+    if (limit.rlim_cur > SOFT_OPEN_FILES) limit.rlim_cur = SOFT_OPEN_FILES;
+    SYS4(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL);
+}
+
 static int prepare(const struct command *command)
 {
     if (command->change_user) {
         long rc = SYS3(SYS_setresgid, SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
         if (rc == 0) rc = SYS3(SYS_setresuid, SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
         if (rc < 0) return (int)-rc;
+        /* The change of user reset it, for the memory that process 1 shares. */
+        sys_prctl(PR_SET_DUMPABLE, 0);
     }
+    lower_open_files();
     SYS1(SYS_setsid, 0);
     for (int i = 0; i < 3; i++) {
         long rc = sys_dup3(command->fds[i], i, 0);

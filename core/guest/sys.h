@@ -110,9 +110,11 @@ static inline long sys_fcntl(int fd, int command, long argument)
     return SYS3(SYS_fcntl, fd, command, argument);
 }
 
-static inline long sys_poll(struct pollfd *fds, unsigned count)
+/* Negative: without limit. */
+static inline long sys_poll(struct pollfd *fds, unsigned count, int64_t limit_ns)
 {
-    return SYS5(SYS_ppoll, fds, count, NULL, NULL, 0);
+    struct timespec limit = {limit_ns / 1000000000, limit_ns % 1000000000};
+    return SYS5(SYS_ppoll, fds, count, limit_ns < 0 ? NULL : &limit, NULL, 0);
 }
 
 static inline long sys_kill(int pid, int sig)

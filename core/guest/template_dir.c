@@ -22,6 +22,7 @@
 #include "template.h"
 
 #define RAW "/raw"
+#define SKELETON "/skeleton"    /* our layer while it is made; the overlay keeps it alive */
 #define MAX_ACCOUNTS (1u << 20) /* of a passwd file; real ones have a few KiB */
 
 struct known {
@@ -32,6 +33,26 @@ struct known {
 
 static struct known known[LAUNCHER_MAX_TEMPLATES];
 static unsigned known_count;
+
+/* The machine's own trees are no root file systems for a sandbox: what would be seen is the host,
+ * or nothing that works. NULL: none of them. */
+static const char *own_tree(const char *path, const struct stat *st)
+{
+    static const char *const trees[] = {"/", "/proc", "/sys", "/dev"};
+    char real[PATH_MAX];
+    struct stat tree;
+    for (size_t i = 0; i < sizeof trees / sizeof *trees; i++) {
+        if (stat(trees[i], &tree) == 0 && tree.st_dev == st->st_dev && tree.st_ino == st->st_ino) {
+            return trees[i];
+        }
+    }
+    if (realpath(path, real) == NULL) return NULL;
+    for (size_t i = 1; i < sizeof trees / sizeof *trees; i++) {
+        size_t len = strlen(trees[i]);
+        if (strncmp(real, trees[i], len) == 0 && real[len] == '/') return trees[i];
+    }
+    return NULL;
+}
 
 /* A detached copy of the directory's mounts, made where the host's files are. */
 static int fetch(const struct world *world, const char *path, struct stat *st, struct failure *why)
@@ -44,9 +65,16 @@ static int fetch(const struct world *world, const char *path, struct stat *st, s
         errno = ENOTDIR;
         rc = -1;
     }
-    if (rc == 0) fd = clone_tree(path);
+    const char *own = rc == 0 ? own_tree(path, st) : NULL;
+    if (rc == 0 && own == NULL) fd = clone_tree(path);
     int os_error = errno;
     if (setns(world->own_mounts_fd, CLONE_NEWNS) < 0) _exit(1); /* nothing would be right here */
+    if (own != NULL) {
+        return fail_status(why, BC_WIRE_EINVAL,
+                           "template %s: it is, or is in, the host's own %s; use the template "
+                           "\"host\", or a directory with a root file system of its own",
+                           path, own);
+    }
     return fd < 0 ? fail_os(why, os_error, "template %s", path) : fd;
 }
 
@@ -96,7 +124,7 @@ static int merge_accounts(const char *skeleton, const char *name, const char *ou
     }
     if (out != NULL && fclose(out) != 0) rc = -1;
     free(text);
-    return rc < 0 ? fail_os(why, errno, "write %s", path) : 0;
+    return rc < 0 ? fail_os(why, errno, "write /etc/%s", name) : 0;
 }
 
 /* What our layer has: places to mount on, and files that must say what holds in a sandbox. */
@@ -106,7 +134,7 @@ static int make_skeleton(const char *skeleton, struct failure *why)
     if (template_make_dirs(skeleton, why) < 0) return -1;
     for (const struct template_file *file = template_etc_files; file->path != NULL; file++) {
         snprintf(path, sizeof path, "%s%s", skeleton, file->path);
-        if (create_file(path, file->text) < 0) return fail_os(why, errno, "write %s", path);
+        if (create_file(path, file->text) < 0) return fail_os(why, errno, "write %s", file->path);
     }
     if (merge_accounts(skeleton, "passwd", TEMPLATE_PASSWD_USER, why) < 0) return -1;
     return merge_accounts(skeleton, "group", TEMPLATE_GROUP_USER, why);
@@ -120,7 +148,7 @@ static int mount_dev(const char *mounted, struct failure *why)
     snprintf(path, sizeof path, "%s/dev", mounted);
     int fd = clone_tree(WORLD_HOST_TEMPLATE "/dev");
     if (fd < 0) return fail_os(why, errno, "clone /dev");
-    return attach_tree(fd, path) < 0 ? fail_os(why, errno, "attach %s", path) : 0;
+    return attach_tree(fd, path) < 0 ? fail_os(why, errno, "attach /dev") : 0;
 }
 
 static int mount_overlay(const char *skeleton, const char *mounted, struct failure *why)
@@ -136,17 +164,27 @@ static int mount_overlay(const char *skeleton, const char *mounted, struct failu
     return 0;
 }
 
-static int build(unsigned number, const char *mounted, struct failure *why)
+static int build_in(const char *mounted, struct failure *why)
 {
-    char skeleton[64];
-    snprintf(skeleton, sizeof skeleton, "/skeletons/%u", number);
-    if (make_dirs(skeleton) < 0 || make_dirs(mounted) < 0) {
-        return fail_os(why, errno, "create %s", mounted);
-    }
-    if (make_skeleton(skeleton, why) < 0 || mount_overlay(skeleton, mounted, why) < 0) return -1;
+    if (make_skeleton(SKELETON, why) < 0 || mount_overlay(SKELETON, mounted, why) < 0) return -1;
     if (mount_dev(mounted, why) < 0) return -1;
-    if (protect_tree(mounted, 1) < 0) return fail_os(why, errno, "make %s read-only", mounted);
+    if (protect_tree(mounted, 1) < 0) return fail_os(why, errno, "make the template read-only");
     return 0;
+}
+
+/* A failure leaves nothing that the next template would meet. */
+static int build(const char *mounted, struct failure *why)
+{
+    if (make_dirs(SKELETON) < 0 || make_dirs(mounted) < 0) {
+        return fail_os(why, errno, "create the template's place");
+    }
+    if (mount("tmpfs", SKELETON, "tmpfs", MS_NOSUID | MS_NODEV, "mode=755,size=4m") < 0) {
+        return fail_os(why, errno, "mount a place for the template's files");
+    }
+    int rc = build_in(mounted, why);
+    umount2(SKELETON, MNT_DETACH);
+    if (rc < 0) umount2(mounted, MNT_DETACH);
+    return rc;
 }
 
 static int find(const char *path, const struct stat *st)
@@ -181,10 +219,14 @@ int template_dir_open(const struct world *world, const char *path, char *mounted
     if (make_dirs(RAW) < 0 || attach_tree(tree, RAW) < 0) {
         return fail_os(why, errno, "attach the template %s", path);
     }
-    int rc = build(known_count, mounted, why);
+    int rc = build(mounted, why);
     umount2(RAW, MNT_DETACH);
+    if (rc < 0) return -1;
     known[known_count].path = strdup(path);
-    if (rc < 0 || known[known_count].path == NULL) return -1;
+    if (known[known_count].path == NULL) {
+        umount2(mounted, MNT_DETACH);
+        return fail_os(why, ENOMEM, "keep the template");
+    }
     known[known_count].dev = st.st_dev;
     known[known_count++].ino = st.st_ino;
     return 0;

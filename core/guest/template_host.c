@@ -181,7 +181,7 @@ int template_make_dirs(const char *root, struct failure *why)
     char full[PATH_MAX];
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
         if (place(root, dirs[i], full, sizeof full, why) < 0) return -1;
-        if (make_dirs(full) < 0) return fail_os(why, errno, "create %s", full);
+        if (make_dirs(full) < 0) return fail_os(why, errno, "create %s", dirs[i]);
     }
     return 0;
 }

@@ -48,7 +48,9 @@ static void free_exec(barchan_exec *exec)
 /* No more calls from the channel, timer or token; the callback may follow later. */
 static void detach_exec(barchan_exec *exec)
 {
-    if (exec->stream.sbx != NULL) exec->stream.sbx->running--;
+    /* A lost stream is unlinked already, but still counted. */
+    if (exec->counted != NULL) exec->counted->running--;
+    exec->counted = NULL;
     bc_stream_close(&exec->stream);
     bc_timer_close(exec->timer);
     bc_cancel_watch_close(exec->cancel);
@@ -76,23 +78,23 @@ static void finish_deferred(bc_defer *defer)
     bc_exec_finish(exec);
 }
 
-/* Ends it in the next dispatch. */
+/* Ends it in the next dispatch, with this reason unless its end was reported already. */
 static void finish_later(barchan_exec *exec, barchan_exec_reason reason)
 {
     exec->finished = 1;
     detach_exec(exec);
     exec->paused = 0;
-    exec->result.reason = reason;
-    exec->result.exit_code = -1;
+    if (!exec->exit_pending) {
+        exec->result.reason = reason;
+        exec->result.exit_code = -1;
+    }
     bc_defer_cancel(&exec->defer); /* a delivery that was due: the end delivers too */
     bc_defer_schedule(exec->rt, &exec->defer, finish_deferred);
 }
 
 static void on_lost(bc_stream *stream)
 {
-    barchan_exec *exec = owner_of(stream, barchan_exec, stream);
-    /* With the end reported and only output waiting, the result stands. */
-    finish_later(exec, exec->exit_pending ? exec->result.reason : BARCHAN_EXEC_LOST);
+    finish_later(owner_of(stream, barchan_exec, stream), BARCHAN_EXEC_LOST);
 }
 
 static int read_exit(barchan_exec *exec, const bc_frame *frame)
@@ -159,7 +161,7 @@ void barchan_exec_cancel(barchan_exec *exec)
     if (exec == NULL || exec->finished || exec->cancelled) return;
     exec->cancelled = 1;
     bc_stream_send(&exec->stream, BC_FRAME_CANCEL, NULL, 0, NULL, 0, NULL);
-    if (!exec->exit_pending) bc_timer_set(exec->timer, BC_EXEC_MARGIN_MS);
+    if (!exec->exit_pending) bc_timer_set(exec->timer, BC_EXEC_PATIENCE_MS);
     barchan_exec_resume(exec); /* the end comes after the last output */
 }
 
@@ -217,6 +219,9 @@ static int check(const barchan_exec_options *options, barchan_error *err)
     if (options->input_len > 0 && options->input_streaming) {
         return bc_error_set(err, BARCHAN_EINVAL, "input and input_streaming exclude each other");
     }
+    if (options->streaming && options->on_output == NULL) {
+        return bc_error_set(err, BARCHAN_EINVAL, "streaming needs on_output");
+    }
     if (options->timeout_ms < -1 || options->grace_ms < -1 || options->out_limit_bytes < -1 ||
         options->err_limit_bytes < -1) {
         return bc_error_set(err, BARCHAN_EINVAL, "a time or limit is below -1");
@@ -251,7 +256,7 @@ static int send_request(barchan_exec *exec, const barchan_exec_options *options,
     bc_exec_send_input(exec);
     if (options->timeout_ms > 0) {
         int64_t grace = options->grace_ms > 0 ? options->grace_ms : 0;
-        bc_timer_set(exec->timer, options->timeout_ms + grace + BC_EXEC_MARGIN_MS);
+        bc_timer_set(exec->timer, options->timeout_ms + grace + BC_EXEC_PATIENCE_MS);
     }
     return 0;
 }
@@ -270,6 +275,7 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
     if (rc == 0) rc = bc_stream_open(&exec->stream, sbx, &exec_ops, err);
     if (rc < 0) return rc;
     sbx->running++;
+    exec->counted = sbx;
     rc = bc_timer_open(&exec->timer, sbx->rt, on_late, exec, err);
     if (rc == 0) rc = send_request(exec, options, err);
     if (rc == 0 && !exec->finished) {
@@ -337,6 +343,15 @@ int barchan_sandbox_exec(barchan_sandbox *sbx, const barchan_exec_options *optio
     if (rc < 0) return rc;
     barchan_runtime *rt = sbx->rt;
     rc = bc_runtime_may_wait(rt, err); /* before anything is started */
+    barchan_exec_options copy;
+    if (rc == 0 && options != NULL) rc = bc_options_copy(&copy, sizeof copy, options, err);
+    if (rc == 0 && options != NULL && copy.input_streaming) {
+        bc_error_set(err, BARCHAN_EINVAL,
+                     "exec: input_streaming needs barchan_sandbox_exec_start: nobody could write "
+                     "while this call waits");
+        bc_error_where(err, "sandbox.exec");
+        rc = BARCHAN_EINVAL;
+    }
     if (rc == 0) rc = barchan_sandbox_exec_start(&exec, sbx, options, on_done, &wait, err);
     return rc < 0 ? rc : bc_runtime_wait(rt, &wait.done, err);
 }

@@ -183,6 +183,7 @@ static int on_data(barchan_file_call *call, const bc_frame *frame)
             bc_error_set(&call->error, BARCHAN_ECANCELLED, "the sink gave up");
             stop(call);
         }
+        if (call->finished) return 0; /* the sink ended the sandbox */
     } else {
         int rc = bc_buf_append(&call->out_data, frame->payload, frame->length);
         if (rc == BARCHAN_ELIMIT) return -1;

@@ -36,6 +36,7 @@ struct barchan_sandbox {
     int refs;           /* the handle's and the backend's */
     int handle_dropped; /* destroyed by its owner */
     int backend_held;   /* the backend has not reported it gone */
+    int launcher_lost;  /* its launcher died; that is about to be reported */
     int kept_for_runtime;
     char id[24];
     barchan_sandbox_state state;

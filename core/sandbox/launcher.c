@@ -32,7 +32,9 @@ const char *bc_launcher_mode(const bc_launcher *launcher)
 static barchan_sandbox *find(bc_launcher *launcher, uint32_t tag)
 {
     for (barchan_sandbox *sbx = launcher->room->sandboxes; sbx != NULL; sbx = sbx->next) {
-        if (sbx->tag == tag && sbx->backend == &bc_backend_namespace) return sbx;
+        if (sbx->tag == tag && sbx->backend == &bc_backend_namespace && sbx->backend_held) {
+            return sbx;
+        }
     }
     return NULL;
 }
@@ -86,6 +88,30 @@ static void on_control(void *ud, unsigned events)
     }
 }
 
+static barchan_sandbox *next_lost(bc_room *room)
+{
+    barchan_sandbox *sbx = room->sandboxes;
+    while (sbx != NULL && !sbx->launcher_lost) {
+        sbx = sbx->next;
+    }
+    return sbx;
+}
+
+/* Reports the death of every sandbox that was alive under the launcher. Callbacks may destroy any
+ * sandbox and make new ones, under a new launcher: hence the marks, and the search from the head.
+ */
+static void lose_sandboxes(bc_room *room, const barchan_error *why)
+{
+    barchan_sandbox *sbx;
+    for (sbx = room->sandboxes; sbx != NULL; sbx = sbx->next) {
+        sbx->launcher_lost = sbx->backend == &bc_backend_namespace && sbx->backend_held;
+    }
+    while ((sbx = next_lost(room)) != NULL) {
+        sbx->launcher_lost = 0;
+        bc_sandbox_gone(sbx, BC_ENDING_UNKNOWN, why);
+    }
+}
+
 /* With the launcher all its sandboxes are dead: they die by its death signal. */
 static void on_exit_of_launcher(bc_child *child, int status, void *ud)
 {
@@ -98,12 +124,7 @@ static void on_exit_of_launcher(bc_child *child, int status, void *ud)
     }
     barchan_error why = launcher->error;
     room->launcher = NULL;
-    for (barchan_sandbox *sbx = room->sandboxes, *next; sbx != NULL; sbx = next) {
-        next = sbx->next;
-        if (sbx->backend == &bc_backend_namespace) {
-            bc_sandbox_gone(sbx, BC_ENDING_UNKNOWN, &why);
-        }
-    }
+    lose_sandboxes(room, &why);
     bc_launcher_close(launcher);
 }
 

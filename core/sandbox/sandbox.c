@@ -20,13 +20,25 @@
 
 static void unref(barchan_sandbox *sbx);
 
+static barchan_sandbox *still_here(bc_room *room)
+{
+    barchan_sandbox *sbx = room->sandboxes;
+    while (sbx != NULL && !sbx->backend_held && !sbx->kept_for_runtime) {
+        sbx = sbx->next;
+    }
+    return sbx;
+}
+
 static void end_room(void *data)
 {
     bc_room *room = data;
+    barchan_sandbox *sbx;
     bc_launcher_close(room->launcher);
-    for (barchan_sandbox *sbx = room->sandboxes, *next; sbx != NULL; sbx = next) {
-        next = sbx->next;
+    room->launcher = NULL;
+    /* From the head each time: what is called may free any of them. */
+    while ((sbx = still_here(room)) != NULL) {
         int kept = sbx->kept_for_runtime;
+        sbx->kept_for_runtime = 0;
         /* Its kill was not reported in time; the launcher's death has ended it. */
         if (sbx->backend_held) bc_sandbox_gone(sbx, BC_ENDING_KILLED, NULL);
         if (kept) unref(sbx);
@@ -111,9 +123,11 @@ void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barch
     lose_streams(sbx);
     /* Asked for, or reported to whoever created it: no news. */
     int expected = reason == BARCHAN_END_TERMINATED || reason == BARCHAN_END_CREATE_FAILED;
-    bc_log(sbx->rt, expected ? BARCHAN_LOG_DEBUG : BARCHAN_LOG_WARN, "sandbox %s ended: %s%s%s",
-           sbx->id, barchan_end_reason_name(reason), why == NULL ? "" : ": ",
-           why == NULL ? "" : why->message);
+    if (sbx->id[0] != '\0') { /* without an id it was refused, and the caller knows why */
+        bc_log(sbx->rt, expected ? BARCHAN_LOG_DEBUG : BARCHAN_LOG_WARN, "sandbox %s ended: %s%s%s",
+               sbx->id, barchan_end_reason_name(reason), why == NULL ? "" : ": ",
+               why == NULL ? "" : why->message);
+    }
     if (was_starting) {
         barchan_error cancelled;
         if (why == NULL) bc_error_set(&cancelled, BARCHAN_ECANCELLED, "it was terminated");

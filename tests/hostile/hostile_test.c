@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,6 +233,15 @@ START_TEST(posture)
     sh_says("cat /proc/self/oom_score_adj; cat /proc/sys/user/max_user_namespaces; grep 'Max "
             "processes' /proc/self/limits | tr -s ' '",
             "800\n0\nMax processes 1024 1024 processes \n");
+    sh_says("grep -E '^Max (core|realtime priority|nice)' /proc/self/limits | tr -s ' '",
+            "Max core file size 1 1 bytes \n"
+            "Max nice priority 0 0 \nMax realtime priority 0 0 \n");
+    /* Elsewhere it can be lowered to what the host has. */
+    if (is_root() && prctl(PR_CAPBSET_READ, CAP_SYS_RESOURCE, 0, 0, 0) == 1) {
+        sh_says("echo 0 2>/dev/null > /proc/self/oom_score_adj; cat /proc/self/oom_score_adj",
+                "800\n");
+    }
+    sh_says("wc -c < /proc/cmdline; wc -c < /proc/interrupts", "0\n0\n");
 }
 END_TEST
 

@@ -319,8 +319,8 @@ START_TEST(detached_processes_live_on)
     ck_assert_int_eq(r.left_running, 0);
     barchan_exec_result_clear(&r);
     /* Its output has nobody to go to, and does not stop or kill it. */
-    sh_says("while [ ! -s ticks ]; do sleep 0.01; done; a=$(wc -l < ticks); sleep 0.4; b=$(wc -l < "
-            "ticks); test $b -gt $a && echo grew",
+    sh_says("while [ ! -s ticks ]; do sleep 0.01; done; a=$(wc -l < ticks); "
+            "while [ $(wc -l < ticks) -le $a ]; do sleep 0.01; done; echo grew",
             "grew\n");
 }
 END_TEST
@@ -351,7 +351,7 @@ END_TEST
 
 struct pending {
     int done, count;
-    barchan_exec_result results[64];
+    barchan_exec_result results[256];
 };
 
 static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
@@ -415,6 +415,122 @@ START_TEST(a_timeout_spares_the_neighbours)
 }
 END_TEST
 
+START_TEST(as_many_as_there_are_streams)
+{
+    static struct pending pending;
+    static barchan_exec *execs[256];
+    barchan_error err;
+    pending = (struct pending){.count = 256};
+    for (int i = 0; i < pending.count; i++) {
+        int rc = barchan_sandbox_exec_start(&execs[i], sbx,
+                                            OPTIONS(.argv = ARGV("cat"), .input_streaming = 1),
+                                            on_done, &pending, &err);
+        ck_assert_msg(rc == 0, "%d: %s", i, err.message);
+    }
+    ck_assert_int_eq(
+        barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = "true"), on_done, &pending, &err),
+        BARCHAN_ELIMIT);
+    for (int i = 0; i < pending.count; i++) {
+        ck_assert_int_eq(barchan_exec_write(execs[i], "hello\n", 6, &err), 6);
+        ck_assert_int_eq(barchan_exec_close_input(execs[i], &err), 0);
+    }
+    ck_assert(wait_until(all_done, &pending, 60000));
+    for (int i = 0; i < pending.count; i++) {
+        ck_assert_int_eq(pending.results[i].reason, BARCHAN_EXEC_EXITED);
+        ck_assert_str_eq(pending.results[i].out.data, "hello\n");
+        barchan_exec_result_clear(&pending.results[i]);
+    }
+    sh_says("ulimit -n", "1024\n");
+}
+END_TEST
+
+START_TEST(too_many_detached_are_refused)
+{
+    int started = 0;
+    for (;;) {
+        barchan_exec_result r = run(OPTIONS(.command = "sleep 1000 & exit 0", .detach = 1));
+        barchan_exec_reason reason = r.reason;
+        int spawn_errno = r.spawn_errno;
+        barchan_exec_result_clear(&r);
+        if (reason == BARCHAN_EXEC_SPAWN_FAILED) {
+            ck_assert_int_eq(spawn_errno, EAGAIN);
+            break;
+        }
+        ck_assert_int_eq(reason, BARCHAN_EXEC_EXITED);
+        ck_assert_int_lt(++started, 300);
+    }
+    ck_assert_int_eq(started, 256);
+    sh_says("echo alive", "alive\n"); /* they take no place of others */
+    barchan_exec_result r = sh("pkill sleep");
+    barchan_exec_result_clear(&r);
+    /* Their places are free again, as soon as they are gone. */
+    int64_t deadline = monotonic_ms() + 20000;
+    barchan_exec_reason reason;
+    do {
+        r = run(OPTIONS(.command = "true", .detach = 1));
+        reason = r.reason;
+        barchan_exec_result_clear(&r);
+    } while (reason != BARCHAN_EXEC_EXITED && monotonic_ms() < deadline);
+    ck_assert_int_eq(reason, BARCHAN_EXEC_EXITED);
+}
+END_TEST
+
+/* Forks as quickly as it can, each child in a session of its own, none of them stopped by
+ * SIGTERM; 9 where there is no python3. */
+#define STORM                                                      \
+    "command -v python3 >/dev/null || exit 9; exec python3 -c '\n" \
+    "import os,signal,time\n"                                      \
+    "signal.signal(15, signal.SIG_IGN)\n"                          \
+    "end = time.time() + 60\n"                                     \
+    "n = 0\n"                                                      \
+    "while time.time() < end:\n"                                   \
+    "    try:\n"                                                   \
+    "        if os.fork() == 0:\n"                                 \
+    "            os.setsid()\n"                                    \
+    "            if os.fork(): os._exit(0)\n"                      \
+    "        else:\n"                                              \
+    "            try: os.wait()\n"                                 \
+    "            except OSError: pass\n"                           \
+    "            if n > 40: time.sleep(0.0005)\n"                  \
+    "        n += 1\n"                                             \
+    "    except OSError: time.sleep(0.001)\n'"
+
+START_TEST(a_storm_of_sessions_is_ended)
+{
+    barchan_exec_result r = run(OPTIONS(.command = STORM, .timeout_ms = 1500, .grace_ms = 300));
+    if (r.exit_code == 9) {
+        printf("a_storm_of_sessions_is_ended: skipped, no python3\n");
+    } else {
+        ck_assert_int_eq(r.reason, BARCHAN_EXEC_TIMEOUT);
+        sh_says("pgrep -c python3 || true", "0\n"); /* at once, not soon */
+    }
+    barchan_exec_result_clear(&r);
+}
+END_TEST
+
+START_TEST(children_of_threads_are_asked_to_end)
+{
+    sh_says("echo 'trap \"echo asked > asked; exit\" TERM; while :; do sleep 0.01; done' > child",
+            "");
+    barchan_exec_result r =
+        run(OPTIONS(.command = "command -v python3 >/dev/null || exit 9; exec python3 -c '\n"
+                               "import subprocess,threading,time\n"
+                               "run = lambda: subprocess.call([\"sh\", \"child\"])\n"
+                               "threading.Thread(target=run).start()\n"
+                               "while True:\n"
+                               "    try: time.sleep(100)\n"
+                               "    except BaseException: pass'",
+                    .timeout_ms = 3000, .grace_ms = 1000));
+    if (r.exit_code == 9) {
+        printf("children_of_threads_are_asked_to_end: skipped, no python3\n");
+    } else {
+        ck_assert_int_eq(r.reason, BARCHAN_EXEC_TIMEOUT);
+        sh_says("cat asked", "asked\n");
+    }
+    barchan_exec_result_clear(&r);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sandbox_exec");
@@ -444,6 +560,10 @@ int main(void)
     tcase_add_test(tc, a_killed_supervisor_is_no_escape);
     tcase_add_test(tc, concurrent_commands);
     tcase_add_test(tc, a_timeout_spares_the_neighbours);
+    tcase_add_test(tc, as_many_as_there_are_streams);
+    tcase_add_test(tc, too_many_detached_are_refused);
+    tcase_add_test(tc, a_storm_of_sessions_is_ended);
+    tcase_add_test(tc, children_of_threads_are_asked_to_end);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

@@ -365,6 +365,60 @@ START_TEST(giving_up_leaves_nothing)
 }
 END_TEST
 
+static int destroying_sink(const void *data, size_t len, void *ud)
+{
+    (void)data, (void)len;
+    ++*(int *)ud;
+    barchan_sandbox_destroy(sbx);
+    sbx = NULL;
+    return 0;
+}
+
+static void on_lost_file(barchan_file_result *result, const barchan_error *err, void *ud)
+{
+    ck_assert_ptr_null(result);
+    ck_assert_int_eq(err->code, BARCHAN_ELOST);
+    ++*(int *)ud;
+}
+
+static int is_two(void *ud)
+{
+    return *(int *)ud == 2;
+}
+
+START_TEST(a_sink_that_destroys_the_sandbox)
+{
+    int calls = 0;
+    sh_says("head -c 900000 /dev/zero > f", "");
+    const barchan_file_request request = {.struct_size = sizeof request,
+                                          .op = BARCHAN_FILE_READ,
+                                          .path = "f",
+                                          .sink = destroying_sink,
+                                          .ud = &calls};
+    ck_assert_int_eq(barchan_sandbox_file_start(NULL, sbx, &request, on_lost_file, &calls, NULL),
+                     0);
+    ck_assert(wait_until(is_two, &calls, 20000));
+}
+END_TEST
+
+START_TEST(removing_dots_is_refused)
+{
+    const char *const paths[] = {"sub/..", "sub/.", ".", "..", "sub/../", "./", "/tmp/..", "/.."};
+    barchan_error err;
+    sh_says("mkdir sub; echo precious > keep; echo x > sub/x; echo t > /tmp/t", "");
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        for (int recursive = 0; recursive < 2; recursive++) {
+            err = (barchan_error){0};
+            ck_assert_msg(barchan_file_remove(sbx, paths[i], recursive, &err) == BARCHAN_EINVAL,
+                          "%s: %s", paths[i], err.message);
+        }
+    }
+    sh_says("cat keep sub/x /tmp/t", "precious\nx\nt\n");
+    ck_assert_int_eq(barchan_file_remove(sbx, "sub/../sub/", 1, &err), 0);
+    sh_says("ls", "keep\n");
+}
+END_TEST
+
 START_TEST(a_full_disk)
 {
     barchan_sandbox_destroy(sbx);
@@ -401,6 +455,8 @@ int main(void)
     tcase_add_test(tc, any_name_and_any_bytes);
     tcase_add_test(tc, large_files_stream);
     tcase_add_test(tc, giving_up_leaves_nothing);
+    tcase_add_test(tc, a_sink_that_destroys_the_sandbox);
+    tcase_add_test(tc, removing_dots_is_refused);
     tcase_add_test(tc, a_full_disk);
     suite_add_tcase(suite, tc);
     return run_suite(suite);

@@ -107,14 +107,17 @@ START_TEST(a_paused_reader_stops_the_writer)
     s->pause_at_once = 1;
     start(s, OPTIONS(.command = "i=0; while [ $i -lt 200 ]; do head -c 10000 /dev/zero; "
                                 "i=$((i+1)); echo $i > progress; done"));
-    for (int i = 0; i < 50; i++) {
-        barchan_runtime_pump(rt, 20, NULL);
+    /* The window (256 KiB) and the pipe (64 KiB) fill up; nothing else is taken. */
+    int64_t deadline = monotonic_ms() + 20000, before = -1, now = progress();
+    while ((now < 20 || now != before) && monotonic_ms() < deadline) {
+        for (int i = 0; i < 10; i++) {
+            barchan_runtime_pump(rt, 20, NULL);
+        }
+        before = now;
+        now = progress();
     }
-    /* The window (256 KiB) and the pipe (64 KiB) are full; nothing else was taken. */
-    int64_t stuck = progress();
-    ck_assert_int_ge(stuck, 20);
-    ck_assert_int_le(stuck, 40);
-    ck_assert_int_eq(progress(), stuck);
+    ck_assert_int_ge(now, 20);
+    ck_assert_int_le(now, 40);
     ck_assert_uint_eq(s->calls, 1);
     s->pause_at_once = 0;
     barchan_exec_resume(s->exec);
@@ -292,6 +295,44 @@ START_TEST(waiting_inside_a_callback_is_refused)
 }
 END_TEST
 
+START_TEST(options_that_cannot_work)
+{
+    barchan_error err;
+    barchan_exec_result r;
+    ck_assert_int_eq(
+        barchan_sandbox_exec(sbx, OPTIONS(.command = "true", .streaming = 1), &r, &err),
+        BARCHAN_EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.message, "on_output"));
+    ck_assert_int_eq(
+        barchan_sandbox_exec(sbx, OPTIONS(.command = "cat", .input_streaming = 1), &r, &err),
+        BARCHAN_EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.message, "input_streaming"));
+}
+END_TEST
+
+/* The reported end stands, although its last output was delivered after the sandbox's end. */
+START_TEST(a_reported_end_outlives_the_sandbox)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    s->pause_at_once = 1;
+    start(s, OPTIONS(.command = "echo one; sleep 0.1; echo two; exit 3"));
+    sh_says("while pgrep sleep > /dev/null; do sleep 0.01; done; echo", "\n");
+    barchan_sandbox_info info = {.struct_size = sizeof info};
+    int64_t deadline = monotonic_ms() + 500;
+    while (monotonic_ms() < deadline) { /* until the end has certainly come */
+        barchan_runtime_pump(rt, 20, NULL);
+    }
+    barchan_sandbox_terminate(sbx);
+    ck_assert_int_eq(barchan_sandbox_status(sbx, &info, NULL), 0);
+    ck_assert_int_eq(info.running, 0);
+    ck_assert(wait_until(is_done, s, 20000));
+    ck_assert_str_eq(s->out, "one\ntwo\n");
+    if (s->result.reason == BARCHAN_EXEC_EXITED) ck_assert_int_eq(s->result.exit_code, 3);
+    barchan_exec_result_clear(&s->result);
+    free(s);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sandbox_stream");
@@ -308,6 +349,8 @@ int main(void)
     tcase_add_test(tc, signalling);
     tcase_add_test(tc, destroyed_inside_a_callback);
     tcase_add_test(tc, waiting_inside_a_callback_is_refused);
+    tcase_add_test(tc, options_that_cannot_work);
+    tcase_add_test(tc, a_reported_end_outlives_the_sandbox);
     suite_add_tcase(suite, tc);
     return run_suite(suite);
 }

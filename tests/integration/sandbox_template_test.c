@@ -165,6 +165,19 @@ START_TEST(a_directory_without_a_shell)
 }
 END_TEST
 
+START_TEST(the_hosts_own_trees_are_refused)
+{
+    const char *const paths[] = {"/", "/proc", "/sys", "/dev", "/proc/self", "/usr/.."};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        barchan_sandbox *none;
+        barchan_error err = {0};
+        int rc = barchan_sandbox_create(&none, rt, PROFILE(.template_name = paths[i]), &err);
+        ck_assert_msg(rc == BARCHAN_EINVAL, "%s: %s", paths[i], err.message);
+        ck_assert_msg(strstr(err.message, "host's own") != NULL, "%s", err.message);
+    }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sandbox_template");
@@ -174,6 +187,7 @@ int main(void)
     tcase_add_test(tc, programs_of_the_machine);
     tcase_add_test(tc, certificates_and_names);
     tcase_add_test(tc, writable_places);
+    tcase_add_test(tc, the_hosts_own_trees_are_refused);
     suite_add_tcase(suite, tc);
     tc = tcase_create("directory");
     tcase_set_timeout(tc, 60);

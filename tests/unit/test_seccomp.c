@@ -7,6 +7,7 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -189,12 +190,12 @@ END_TEST
 START_TEST(ordinary_calls_are_allowed)
 {
     static const struct call calls[] = {
-        {"read", {0, 63}},         {"write", {1, 64}},          {"openat", {257, 56}},
-        {"close", {3, 57}},        {"mmap", {9, 222}},          {"futex", {202, 98}},
-        {"execve", {59, 221}},     {"wait4", {61, 260}},        {"exit_group", {231, 94}},
-        {"ppoll", {271, 73}},      {"getrandom", {318, 278}},   {"statx", {332, 291}},
-        {"prlimit64", {302, 261}}, {"rt_sigreturn", {15, 139}}, {"kill", {62, 129}},
-        {"setresuid", {117, 147}}, {"close_range", {436, 436}}, {"rseq", {334, 293}},
+        {"read", {0, 63}},           {"write", {1, 64}},        {"openat", {257, 56}},
+        {"close", {3, 57}},          {"mmap", {9, 222}},        {"futex", {202, 98}},
+        {"execve", {59, 221}},       {"wait4", {61, 260}},      {"exit_group", {231, 94}},
+        {"ppoll", {271, 73}},        {"getrandom", {318, 278}}, {"statx", {332, 291}},
+        {"rt_sigreturn", {15, 139}}, {"kill", {62, 129}},       {"setresuid", {117, 147}},
+        {"close_range", {436, 436}}, {"rseq", {334, 293}},
     };
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
         for (int which = 0; which < 2; which++) {
@@ -265,6 +266,43 @@ START_TEST(socket_families)
 }
 END_TEST
 
+START_TEST(socket_protocols)
+{
+    const uint32_t nr[] = {41, 198};
+    const uint64_t fine[] = {0, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_ICMP};
+    for (int which = 0; which < 2; which++) {
+        for (uint64_t protocol = 0; protocol < 300; protocol++) {
+            int allowed = 0;
+            for (size_t i = 0; i < 4; i++) {
+                if (fine[i] == protocol) allowed = 1;
+            }
+            struct seccomp_data data = {.nr = (int)nr[which], .arch = filters[which].arch};
+            data.args[0] = AF_INET;
+            data.args[1] = SOCK_STREAM;
+            for (size_t k = 0; k < 4; k++) {
+                data.args[2] = upper[k] | protocol;
+                ck_assert_uint_eq(run(which, &data),
+                                  allowed ? SECCOMP_RET_ALLOW : REFUSED(EPROTONOSUPPORT));
+            }
+        }
+    }
+}
+END_TEST
+
+START_TEST(limits_of_others)
+{
+    const uint32_t nr[] = {302, 261}, syncfs_nr[] = {306, 267};
+    for (int which = 0; which < 2; which++) {
+        for (size_t k = 0; k < 4; k++) {
+            ck_assert_uint_eq(decide(which, nr[which], upper[k], 7), SECCOMP_RET_ALLOW);
+            ck_assert_uint_eq(decide(which, nr[which], upper[k] | 1, 7), REFUSED(EPERM));
+            ck_assert_uint_eq(decide(which, nr[which], upper[k] | 0xffffffff, 7), REFUSED(EPERM));
+        }
+        ck_assert_uint_eq(decide(which, syncfs_nr[which], 3, 0), REFUSED(EPERM));
+    }
+}
+END_TEST
+
 START_TEST(personalities)
 {
     const int nr[] = {135, 92};
@@ -289,6 +327,8 @@ int main(void)
     tcase_add_test(tc, terminal_injection);
     tcase_add_test(tc, namespaces_by_clone);
     tcase_add_test(tc, socket_families);
+    tcase_add_test(tc, socket_protocols);
+    tcase_add_test(tc, limits_of_others);
     tcase_add_test(tc, personalities);
     suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);

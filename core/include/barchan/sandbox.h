@@ -9,6 +9,11 @@
  * Isolation is all or nothing: a layer that this kernel lacks refuses the sandbox with a message
  * that names the layer and the remedy, unless the profile says `best_effort`.
  *
+ * Not limited: memory, but for the storage's size; processor time, but for timeouts. A sandbox has
+ * at most 1024 processes. Bind the host's group (a cgroup) where that is not enough.
+ * Shared: locks (flock, fcntl) and inotify on files of the template, which are the host's own
+ * files, reach other sandboxes and the host's programs; so do load and timing.
+ *
  * Threads: everything here belongs to the runtime's thread. Callbacks run inside a pump.
  * Paths in a sandbox are bytes, relative ones to the working directory /workspace.
  */
@@ -123,7 +128,7 @@ typedef enum barchan_exec_reason {
     BARCHAN_EXEC_OOM = 3,         /* "oom": a memory limit killed it; there is none yet */
     BARCHAN_EXEC_CANCELLED = 4,   /* "cancelled": by its token or barchan_exec_cancel */
     BARCHAN_EXEC_LOST = 5,        /* "lost": the sandbox ended under it */
-    BARCHAN_EXEC_SPAWN_FAILED = 6 /* "spawn_failed": not started; spawn_error says why */
+    BARCHAN_EXEC_SPAWN_FAILED = 6 /* "spawn_failed": not started; spawn_errno says why */
 } barchan_exec_reason;
 
 typedef struct barchan_exec_usage {
@@ -167,12 +172,13 @@ typedef struct barchan_exec_options {
     const char *const *env;  /* "NAME=value" added to the profile's, NULL-terminated */
     const void *input;       /* standard input; NULL: empty */
     size_t input_len;
-    int input_streaming;     /* 1: input comes by barchan_exec_write */
+    int input_streaming;     /* 1: input comes by barchan_exec_write; not with a waiting call */
     int64_t timeout_ms;      /* 0: 60 s; -1: none but the lease */
     int64_t grace_ms;        /* from SIGTERM to SIGKILL at a timeout; 0: 2 s; -1: none */
     int64_t out_limit_bytes; /* kept per stream, head and tail; 0: 1 MiB; -1: keep nothing */
     int64_t err_limit_bytes;
-    int detach;    /* 1: what it leaves running lives on with the sandbox */
+    int detach;    /* 1: what it leaves running lives on with the sandbox; 256 such commands at a
+                      time, one more is spawn_failed with EAGAIN */
     int streaming; /* 1: output goes to on_output, uncapped; none is kept */
     barchan_output_fn on_output;
     barchan_drain_fn on_drain; /* with input_streaming; may be NULL */
@@ -269,7 +275,8 @@ typedef struct barchan_file_result {
     uint64_t size;              /* read: the whole file's size when it was opened */
     barchan_file_info *entries; /* list: all; stat: one */
     size_t entry_count;
-    int truncated; /* list: 1 when there were more than 100,000 entries */
+    int truncated; /* list: 1 when there were more than 100,000 entries, or some were left out
+                      because their paths are longer than 16 KiB */
 } barchan_file_result;
 
 BARCHAN_API void barchan_file_result_clear(barchan_file_result *result);
