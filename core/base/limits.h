@@ -55,8 +55,8 @@
  * of an answer that is no API's, and of an address, less says as much. */
 #define BC_MODEL_MAX_ERROR_TEXT 400
 #define BC_MODEL_MAX_ERROR_DETAIL 200
-/* How deep a call's arguments may nest: as part of a message they stand several levels deeper, and a
- * conversation that holds them must stay below BC_JSON_MAX_DEPTH. */
+/* How deep a call's arguments may nest: as part of a message they stand several levels deeper, and
+ * a conversation that holds them must stay below BC_JSON_MAX_DEPTH. */
 #define BC_MODEL_MAX_ARGUMENT_DEPTH 64
 /* A count of tokens: what a double holds exactly, as Lua and JSON readers need; sums of a few stay
  * far from overflow. */

@@ -40,7 +40,8 @@
  * long as the reply's view (text, tool_calls) is unedited, and is dropped otherwise.
  *
  * Replay transcript (provider "replay"): JSON Lines, UTF-8, at most 64 MiB, blank lines ignored.
- *   {"type": "transcript", "version": 1}                    first line, or missing; another version is refused
+ *   {"type": "transcript", "version": 1}                    first line, or missing; another version
+ * is refused
  *   {"type": "model_reply", "reply": {… a reply object …}}  one per completion, played in order
  * Lines of other types, and other members, are ignored, so a log of a whole run can be played. Any
  * member of a reply may be missing: "role" is then "assistant", "text" "", "tool_calls" [],
