@@ -514,13 +514,12 @@ START_TEST(children_of_threads_are_asked_to_end)
             "");
     barchan_exec_result r =
         run(OPTIONS(.command = "command -v python3 >/dev/null || exit 9; exec python3 -c '\n"
-                               "import subprocess,threading,time\n"
+                               "import os,signal,subprocess,threading,time\n"
+                               "signal.signal(15, lambda *a: None)\n"
                                "run = lambda: subprocess.call([\"sh\", \"child\"])\n"
                                "threading.Thread(target=run).start()\n"
-                               "while True:\n"
-                               "    try: time.sleep(100)\n"
-                               "    except BaseException: pass'",
-                    .timeout_ms = 3000, .grace_ms = 1000));
+                               "while not os.path.exists(\"asked\"): time.sleep(0.05)'",
+                    .timeout_ms = 4000, .grace_ms = 20000));
     if (r.exit_code == 9) {
         printf("children_of_threads_are_asked_to_end: skipped, no python3\n");
     } else {
