@@ -100,6 +100,9 @@
 #define BC_EXEC_DEFAULT_TIMEOUT_MS 60000
 #define BC_EXEC_DEFAULT_GRACE_MS 2000
 #define BC_EXEC_DEFAULT_OUTPUT_BYTES (1LL << 20)
+/* How much longer than the guest the library waits for the end of a command: a thousand processes
+ * that fork take a busy machine seconds to kill, and the end is to be told when they are gone. */
+#define BC_EXEC_PATIENCE_MS 12000
 /* How much longer than the guest the library waits before it gives up on an exec's end. */
 #define BC_EXEC_MARGIN_MS 5000
 /* Without a sink a file read is held in memory. */

@@ -4,9 +4,6 @@
 
 #include "internal.h"
 
-/* How much longer than the guest the library waits for the end of a command: a thousand processes
- * that fork take a busy machine seconds to kill, and the end is to be told when they are gone. */
-#define BC_EXEC_PATIENCE_MS 12000
 
 struct bc_exec_output {
     bc_buf data;         /* kept, or waiting while paused */

@@ -124,12 +124,21 @@ static void works(void)
     barchan_sandbox_destroy(sbx);
 }
 
+/* A child that nobody has to wait for is listed for a moment after its death was told. */
+static int children_are_gone(void)
+{
+    for (int tries = 0; tries < 400 && count_children() > 0; tries++) {
+        usleep(5000);
+    }
+    return count_children() == 0;
+}
+
 START_TEST(a_host_that_ignores_sigchld)
 {
     signal(SIGCHLD, SIG_IGN);
     works();
     barchan_runtime_destroy(rt);
-    ck_assert_int_eq(count_children(), 0);
+    ck_assert(children_are_gone());
 }
 END_TEST
 
@@ -142,7 +151,7 @@ START_TEST(a_host_that_reaps_everything)
     barchan_runtime_destroy(rt);
     __atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
     pthread_join(thread, NULL);
-    ck_assert_int_eq(count_children(), 0);
+    ck_assert(children_are_gone());
 }
 END_TEST
 
