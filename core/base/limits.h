@@ -103,6 +103,8 @@
 /* How much longer than the guest the library waits for the end of a command: a thousand processes
  * that fork take a busy machine seconds to kill, and the end is to be told when they are gone. */
 #define BC_EXEC_PATIENCE_MS 12000
+/* How much longer than the guest the library waits before it gives up on an exec's end. */
+#define BC_EXEC_MARGIN_MS 5000
 /* Without a sink a file read is held in memory. */
 #define BC_FILE_MAX_READ_BYTES (64ULL << 20)
 #define BC_FILE_MAX_DEPTH 64
