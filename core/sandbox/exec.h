@@ -4,7 +4,6 @@
 
 #include "internal.h"
 
-
 struct bc_exec_output {
     bc_buf data;         /* kept, or waiting while paused */
     uint64_t limit;      /* capped: the guest may send no more */
