@@ -31,13 +31,12 @@ export PATH="/usr/bin:/bin:$PATH"
 export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0"
 export TSAN_OPTIONS="suppressions=$top/tests/support/tsan.supp"
 results=$build/results.xml
-# Once more when it fails: a busy machine can starve a test of its deadline; a fault fails twice.
 # One at a time: the tests count processes and descriptors of the whole machine.
 status=0
 # ThreadSanitizer wants the addresses of a kernel without much randomisation.
 run=
 [ "$sanitize" != thread ] || run="setarch -R"
 (cd "$build" && $run ctest --output-on-failure --timeout 300 --no-tests=error -R "$filter" \
-    --repeat until-pass:2 --output-junit "$results" --test-output-size-passed 1000000 --test-output-size-failed 1000000) || status=$?
+    --output-junit "$results" --test-output-size-passed 1000000 --test-output-size-failed 1000000) || status=$?
 python3 "$top/tests/support/summary.py" "$results" || status=1
 exit $status
