@@ -22,11 +22,19 @@ if(_uid STREQUAL "0")
   set(BARCHAN_RUNS_AS_ROOT TRUE)
 endif()
 
+# A program of someone else's that loads the sanitized library must have the sanitizer first.
+if(BARCHAN_SANITIZE)
+  string(SUBSTRING ${BARCHAN_SANITIZE} 0 1 _initial)
+  execute_process(COMMAND ${CMAKE_C_COMPILER} -print-file-name=lib${_initial}san.so
+    OUTPUT_VARIABLE _sanitizer OUTPUT_STRIP_TRAILING_WHITESPACE)
+  set(_preload ${CMAKE_COMMAND} -E env LD_PRELOAD=${_sanitizer})
+endif()
+
 barchan_program_test(lua/suites $<TARGET_FILE:barchan_cli> run ${PROJECT_SOURCE_DIR}/tests/lua/run.lua)
 barchan_program_test(integration/cli ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_cli.py)
-barchan_program_test(integration/stock-lua lua5.4 ${PROJECT_SOURCE_DIR}/tests/lua/stock.lua)
+barchan_program_test(integration/stock-lua ${_preload} lua5.4 ${PROJECT_SOURCE_DIR}/tests/lua/stock.lua)
 add_test(NAME integration/examples COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
-  ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
+  BARCHAN_SANITIZE=${BARCHAN_SANITIZE} ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
 add_test(NAME integration/two_runtimes COMMAND two_runtimes)
 if(NOT BARCHAN_SANITIZE)
   add_test(NAME integration/install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_install.sh

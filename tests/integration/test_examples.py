@@ -9,6 +9,7 @@ import unittest
 
 BUILD = os.environ["BARCHAN_BUILD"]
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
+SANITIZE = [f"-fsanitize={os.environ['BARCHAN_SANITIZE']}"] if os.environ.get("BARCHAN_SANITIZE") else []
 CLEAN = {k: v for k, v in os.environ.items() if not k.endswith(("_API_KEY", "_BASE_URL"))}
 
 
@@ -110,8 +111,9 @@ class Readme(unittest.TestCase):
             path = f"{BUILD}/readme.c"
             with open(path, "w") as file:
                 file.write(block)
-            code, _, err = run("cc", "-Wall", "-Werror", "-o", f"{BUILD}/readme", path, f"-I{TOP}/core/include",
-                               f"-L{BUILD}/core", "-lbarchan-core", f"-Wl,-rpath,{BUILD}/core")
+            code, _, err = run("cc", "-Wall", "-Werror", *SANITIZE, "-o", f"{BUILD}/readme", path,
+                               f"-I{TOP}/core/include", f"-L{BUILD}/core", "-lbarchan-core",
+                               f"-Wl,-rpath,{BUILD}/core")
             self.assertEqual(code, 0, block + err)
             code, out, err = run(f"{BUILD}/readme")
             self.assertEqual((code, out), (0, "42\n"), err)
