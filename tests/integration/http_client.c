@@ -1,29 +1,14 @@
 /* The HTTP layer by itself: slow consumers, limits, and requests that are closed in their own
  * handlers. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <barchan/runtime.h>
 #include "base/clock.h"
 #include "base/limits.h"
-#include "peer.h"
+#include "server_suite.h"
 #include "runtime/http_internal.h"
 
-enum { SKIPPED = 77, BLOCKS = 1000, BLOCK_BYTES = 65536 };
-
-static peer server;
-static barchan_runtime *rt;
-
-static void set_up(void)
-{
-    ck_assert_int_eq(barchan_runtime_create(&rt, NULL, NULL), 0);
-}
-
-static void tear_down(void)
-{
-    barchan_runtime_destroy(rt);
-}
+enum { BLOCKS = 1000, BLOCK_BYTES = 65536 };
 
 typedef struct seen {
     int heads, pieces, ends, status, code;
@@ -202,27 +187,12 @@ END_TEST
 
 int main(void)
 {
-    const char *argv[] = {"python3", BYTE_SERVER, NULL};
-    if (peer_start(&server, argv) < 0) {
-        printf("SKIP python3 is not there\n");
-        return SKIPPED;
-    }
-    Suite *suite = suite_create("http_client");
-    TCase *tc = tcase_create("all");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
-    tcase_add_test(tc, a_plain_get);
-    tcase_add_test(tc, a_slow_consumer_slows_the_peer);
-    tcase_add_test(tc, a_pause_longer_than_the_idle_time_is_no_silence);
-    tcase_add_test(tc, the_body_is_bounded);
-    tcase_add_test(tc, closing_in_a_handler_is_the_end);
-    tcase_add_test(tc, closing_while_paused);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    peer_stop(&server);
-    return failed == 0 ? 0 : 1;
+    const TTest *const tests[] = {a_plain_get,
+                                  a_slow_consumer_slows_the_peer,
+                                  a_pause_longer_than_the_idle_time_is_no_silence,
+                                  the_body_is_bounded,
+                                  closing_in_a_handler_is_the_end,
+                                  closing_while_paused,
+                                  NULL};
+    return server_suite_run("http_client", byte_server, tests, 1);
 }

@@ -20,17 +20,24 @@ add_test(NAME integration/provider_fixture_http COMMAND provider_fixtures_http
   ${PROJECT_SOURCE_DIR}/tests/support/byte_server.py)
 set_tests_properties(integration/provider_fixture_http PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
 
-foreach(name http_client provider_http provider_cancel)
-  barchan_provider_program(${name} ${name}.c peer.c)
+function(barchan_server_suite name)
+  barchan_provider_program(${name} ${name}.c server_suite.c peer.c ${ARGN})
   target_link_libraries(${name} PRIVATE PkgConfig::CHECK)
   target_compile_definitions(${name} PRIVATE
     BYTE_SERVER="${PROJECT_SOURCE_DIR}/tests/support/byte_server.py")
+endfunction()
+
+barchan_server_suite(http_client)
+barchan_server_suite(provider_cancel)
+foreach(name provider_http provider_errors provider_addresses)
+  barchan_server_suite(${name} provider_server.c)
+endforeach()
+foreach(name http_client provider_cancel provider_http provider_errors provider_addresses)
   add_test(NAME integration/${name} COMMAND ${name})
   set_tests_properties(integration/${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
 endforeach()
 
-barchan_provider_program(provider_aimock provider_aimock.c peer.c)
-target_link_libraries(provider_aimock PRIVATE PkgConfig::CHECK)
+barchan_server_suite(provider_aimock)
 add_test(NAME integration/provider_aimock COMMAND provider_aimock
   ${PROJECT_SOURCE_DIR}/tests/support/aimock.mjs ${PROJECT_BINARY_DIR}/aimock
   ${PROJECT_SOURCE_DIR}/tests/data/provider/aimock_prime.json)

@@ -2,28 +2,15 @@
  * A tool loop against a server that was not written here (@copilotkit/aimock), by both protocols,
  * streaming and not: the model calls a tool, gets the result, answers.
  */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <barchan/model.h>
 #include "base/json_view.h"
-#include "peer.h"
+#include "server_suite.h"
 
-enum { SKIPPED = 77 };
-
-static peer server;
-static barchan_runtime *rt;
-
-static void set_up(void)
-{
-    ck_assert_int_eq(barchan_runtime_create(&rt, NULL, NULL), 0);
-}
-
-static void tear_down(void)
-{
-    barchan_runtime_destroy(rt);
-}
+/* Two providers, streaming and not. */
+enum { ROUNDS = 4 };
 
 static barchan_model *model_of(const char *provider)
 {
@@ -158,23 +145,6 @@ int main(int argc, char **argv)
 {
     if (argc != 4) return fprintf(stderr, "usage: %s AIMOCK.mjs FOLDER FIXTURES\n", argv[0]), 2;
     const char *serve[] = {"node", argv[1], argv[2], argv[3], NULL};
-    if (peer_start(&server, serve) < 0) {
-        printf("SKIP node, npm or its registry is not there\n");
-        return SKIPPED;
-    }
-    Suite *suite = suite_create("provider_aimock");
-    TCase *tc = tcase_create("all");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_set_timeout(tc, 60);
-    tcase_add_loop_test(tc, a_tool_loop, 0, 4);
-    tcase_add_loop_test(tc, parallel_calls, 0, 4);
-    tcase_add_loop_test(tc, its_errors_are_typed, 0, 4);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    peer_stop(&server);
-    return failed == 0 ? 0 : 1;
+    const TTest *const tests[] = {a_tool_loop, parallel_calls, its_errors_are_typed, NULL};
+    return server_suite_run("provider_aimock", serve, tests, ROUNDS);
 }

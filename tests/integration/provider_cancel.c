@@ -1,7 +1,5 @@
-/* Completions that end early, in every state a connection can be in; TLS; many at once. */
+/* Completions that end early, in every state a connection can be in; many at once. */
 #include <arpa/inet.h>
-#include <check.h>
-#include <curl/curl.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -12,27 +10,12 @@
 #include <unistd.h>
 #include <barchan/model.h>
 #include "base/clock.h"
-#include "peer.h"
-#include "runtime/http.h"
+#include "server_suite.h"
 
-enum { SKIPPED = 77, PROMPT_MS = 1000 };
+enum { PROMPT_MS = 1000 };
 
-static peer server, tls_server;
-static int has_tls;
-static barchan_runtime *rt;
 static const char request[] =
     "{\"messages\":[{\"role\":\"user\",\"content\":\"hi\"}],\"stream\":true}";
-
-static void set_up(void)
-{
-    ck_assert_int_eq(barchan_runtime_create(&rt, NULL, NULL), 0);
-}
-
-static void tear_down(void)
-{
-    barchan_runtime_destroy(rt);
-    rt = NULL;
-}
 
 static int open_fds(void)
 {
@@ -122,7 +105,7 @@ static void end_early(const char *url, int64_t state_ms, way how)
     ck_assert_msg(bc_clock_ms() - start < PROMPT_MS, "%s took %ld ms", url,
                   (long)(bc_clock_ms() - start));
     if (how <= BY_TOKEN) barchan_model_destroy(model);
-    if (how == BY_RUNTIME) set_up();
+    if (how == BY_RUNTIME) server_suite_set_up();
     barchan_cancel_release(token);
 }
 
@@ -167,8 +150,8 @@ START_TEST(no_descriptor_is_left)
     int before = open_fds();
     for (int i = 0; i < 20; i++)
         end_early(url, 5, (way)(i % WAYS));
-    tear_down();
-    set_up();
+    server_suite_tear_down();
+    server_suite_set_up();
     ck_assert_int_eq(open_fds(), before);
 }
 END_TEST
@@ -262,188 +245,10 @@ START_TEST(threads_share_nothing)
 }
 END_TEST
 
-static barchan_error fail_at(const char *url)
-{
-    barchan_error err = {0};
-    char *reply = NULL;
-    barchan_model *model = model_at(url);
-    ck_assert_int_lt(barchan_model_complete(model, request, strlen(request), NULL, &reply, &err),
-                     0);
-    barchan_model_destroy(model);
-    return err;
-}
-
-static long unverified_status(int port)
-{
-    char url[64];
-    long status = 0;
-    CURL *easy = curl_easy_init();
-    snprintf(url, sizeof url, "https://127.0.0.1:%d/_stats", port);
-    curl_easy_setopt(easy, CURLOPT_URL, url);
-    curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
-    curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
-    if (curl_easy_perform(easy) == CURLE_OK) {
-        curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
-    }
-    curl_easy_cleanup(easy);
-    return status;
-}
-
-START_TEST(unknown_certificates_are_refused)
-{
-    char url[64];
-    if (!has_tls) {
-        printf("SKIP no oracle: a certificate could not be made (openssl is missing)\n");
-        return;
-    }
-    snprintf(url, sizeof url, "https://127.0.0.1:%d/ok", tls_server.port);
-    barchan_error err = fail_at(url);
-    ck_assert_int_eq(err.code, BARCHAN_ENETWORK);
-    ck_assert_ptr_nonnull(strstr(err.message, "not trusted"));
-    ck_assert_int_eq(err.retryable, 0);
-    snprintf(url, sizeof url, "https://localhost:%d/ok", tls_server.port);
-    err = fail_at(url);
-    ck_assert_ptr_nonnull(strstr(err.message, "not trusted"));
-    /* The same server answers one who does not look at the certificate. */
-    ck_assert_int_eq(unverified_status(tls_server.port), 200);
-}
-END_TEST
-
-START_TEST(a_closed_port_is_a_clear_error)
-{
-    int fillers[8], port;
-    close(full_listener(&port, fillers));
-    for (int i = 0; i < 8; i++)
-        close(fillers[i]);
-    char url[64];
-    snprintf(url, sizeof url, "http://127.0.0.1:%d", port);
-    barchan_error err = fail_at(url);
-    ck_assert_int_eq(err.code, BARCHAN_ENETWORK);
-    ck_assert_int_eq(err.retryable, 1);
-    ck_assert_ptr_nonnull(strstr(err.message, "cannot connect"));
-}
-END_TEST
-
-/* ---- addresses ---- */
-
-static int create_at(const char *url, int allow_plain, const char *key)
-{
-    barchan_model *model = NULL;
-    barchan_error err = {0};
-    barchan_model_options o = {.struct_size = sizeof o,
-                               .provider = "openai",
-                               .name = "m",
-                               .base_url = url,
-                               .allow_plain_http = allow_plain,
-                               .api_key = key};
-    int rc = barchan_model_create(&model, rt, &o, &err);
-    ck_assert((rc == 0) == (model != NULL));
-    if (rc < 0 && key != NULL) ck_assert_ptr_null(strstr(err.message, key));
-    barchan_model_destroy(model);
-    return rc;
-}
-
-START_TEST(addresses_are_checked)
-{
-    static const char *const good[] = {
-        "https://api.example.com/v1", "https://api.example.com:8443/v1/?x=1",
-        "http://localhost:11434",     "http://127.0.0.1:1/v1",
-        "http://127.9.9.9",           "http://[::1]:8080/v1",
-        "HTTPS://API.EXAMPLE.COM",
-    };
-    static const char *const bad[] = {
-        "",
-        "api.example.com",
-        "ftp://example.com",
-        "file:///etc/passwd",
-        "https://",
-        "https://user:pass@example.com",
-        "https://user@h",
-        "https://example.com/#x",
-        "https://exa mple.com",
-        "https://example.com:0",
-        "https://example.com:65536",
-        "https://example.com\r\nx: y",
-        "gopher://127.0.0.1",
-        "javascript:alert(1)",
-        " https://example.com",
-    };
-    static const char *const plain[] = {
-        "http://example.com",
-        "http://localhost.example.com",
-        "http://127.0.0.1.example.com",
-        "http://10.0.0.1",
-        "http://[::2]",
-        "http://0.0.0.0",
-    };
-    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
-        ck_assert_msg(create_at(good[i], 0, NULL) == 0, "%s", good[i]);
-    }
-    /* An empty one means the provider's own. */
-    for (size_t i = 1; i < sizeof bad / sizeof *bad; i++) {
-        ck_assert_msg(create_at(bad[i], 1, NULL) < 0, "%s", bad[i]);
-    }
-    for (size_t i = 0; i < sizeof plain / sizeof *plain; i++) {
-        ck_assert_msg(create_at(plain[i], 0, NULL) == BARCHAN_EPERMISSION, "%s", plain[i]);
-        ck_assert_msg(create_at(plain[i], 1, NULL) == 0, "%s", plain[i]);
-    }
-    ck_assert_int_eq(create_at("https://h", 0, "key\r\nx-injected: 1"), BARCHAN_EINVAL);
-    ck_assert_int_eq(create_at("https://h", 0, "key-with-newline\n"), BARCHAN_EINVAL);
-    ck_assert_int_eq(bc_http_check_header("x-good: v", NULL), 0);
-    ck_assert_int_lt(bc_http_check_header("no colon", NULL), 0);
-    ck_assert_int_lt(bc_http_check_header("x: a\r\ny: b", NULL), 0);
-    ck_assert_int_lt(bc_http_check_header("bad name: b", NULL), 0);
-}
-END_TEST
-
-static int start_tls(void)
-{
-    static char folder[] = "/tmp/barchan-tls-XXXXXX";
-    char command_key[64], command_cert[64];
-    if (mkdtemp(folder) == NULL) return -1;
-    snprintf(command_key, sizeof command_key, "%s/key.pem", folder);
-    snprintf(command_cert, sizeof command_cert, "%s/cert.pem", folder);
-    const char *make[] = {"openssl",       "req",       "-x509",
-                          "-newkey",       "rsa:2048",  "-nodes",
-                          "-days",         "1",         "-subj",
-                          "/CN=localhost", "-addext",   "subjectAltName=DNS:localhost,IP:127.0.0.1",
-                          "-keyout",       command_key, "-out",
-                          command_cert,    NULL};
-    const char *serve[] = {"python3", BYTE_SERVER, command_cert, command_key, NULL};
-    int rc = peer_run(make) == 0 ? peer_start(&tls_server, serve) : -1;
-    unlink(command_key);
-    unlink(command_cert);
-    rmdir(folder);
-    return rc;
-}
-
 int main(void)
 {
-    const char *argv[] = {"python3", BYTE_SERVER, NULL};
-    if (peer_start(&server, argv) < 0) {
-        printf("SKIP python3 is not there\n");
-        return SKIPPED;
-    }
-    has_tls = start_tls() == 0;
-    Suite *suite = suite_create("provider_cancel");
-    TCase *tc = tcase_create("all");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, ends_promptly_in_every_state);
-    tcase_add_test(tc, no_descriptor_is_left);
-    tcase_add_test(tc, connections_are_not_inherited);
-    tcase_add_test(tc, many_at_once);
-    tcase_add_test(tc, threads_share_nothing);
-    tcase_add_test(tc, unknown_certificates_are_refused);
-    tcase_add_test(tc, a_closed_port_is_a_clear_error);
-    tcase_add_test(tc, addresses_are_checked);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_set_fork_status(runner, CK_NOFORK);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    peer_stop(&server);
-    if (has_tls) peer_stop(&tls_server);
-    return failed == 0 ? 0 : 1;
+    const TTest *const tests[] = {ends_promptly_in_every_state,  no_descriptor_is_left,
+                                  connections_are_not_inherited, many_at_once,
+                                  threads_share_nothing,         NULL};
+    return server_suite_run("provider_cancel", byte_server, tests, 1);
 }

@@ -52,7 +52,7 @@ static int run(fixture *f, barchan_runtime *rt, int port)
     int good = f->why[0] == '\0';
     for (int pass = 0; pass < 2 && good; pass++) {
         /* A step of 0 sends the whole body as one chunk. */
-        adapter_result got = complete(f, rt, port, (size_t) pass);
+        adapter_result got = complete(f, rt, port, (size_t)pass);
         good = fixture_check(f, &got);
         adapter_result_clear(&got);
     }
