@@ -206,13 +206,7 @@ static bc_progress progress(const void *self)
 static int end(void *self, barchan_error *err)
 {
     bc_anthropic_reader *reader = self;
-    if (!reader->complete || !reader->begun) {
-        int rc = bc_error_set(err, BARCHAN_ENETWORK, "%s",
-                              reader->begun ? "the stream ended before the turn was complete"
-                                            : "the stream ended before the turn began");
-        if (err != NULL) err->retryable = 1;
-        return rc;
-    }
+    if (!reader->complete || !reader->begun) return bc_provider_incomplete(reader->begun, err);
     for (size_t i = 0; i < reader->block_count; i++) {
         int rc = bc_anthropic_failed(bc_block_stop(reader, &reader->blocks[i]), err);
         if (rc < 0) return rc;

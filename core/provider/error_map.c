@@ -100,6 +100,14 @@ static meaning judge(int http_status, const char *const *codes, size_t count, co
     return by_http(http_status);
 }
 
+int bc_provider_incomplete(int begun, barchan_error *err)
+{
+    int rc = bc_error_set(err, BARCHAN_ENETWORK, "the stream ended before the turn %s",
+                          begun ? "was complete" : "began");
+    if (err != NULL) err->retryable = 1;
+    return rc;
+}
+
 int bc_provider_error(barchan_error *err, int http_status, const json_t *error,
                       const bc_secrets *secrets)
 {

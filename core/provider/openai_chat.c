@@ -275,19 +275,11 @@ static int settle(bc_chat_reader *reader)
     return rc;
 }
 
-static int incomplete(bc_chat_reader *reader, barchan_error *err)
-{
-    int rc = bc_error_set(err, BARCHAN_ENETWORK, "the stream ended before the turn %s",
-                          reader->begun ? "was complete" : "began");
-    if (err != NULL) err->retryable = 1;
-    return rc;
-}
-
 static int end(void *self, barchan_error *err)
 {
     bc_chat_reader *reader = self;
     bc_reply *reply = reader->reply;
-    if (!reader->begun || !reader->ended) return incomplete(reader, err);
+    if (!reader->begun || !reader->ended) return bc_provider_incomplete(reader->begun, err);
     int rc = settle(reader);
     if (rc < 0) return bc_chat_failed(rc, err);
     int nothing = reply->text.len == 0 && reader->call_count == 0 && reply->refusal.len == 0;

@@ -90,6 +90,8 @@ void bc_body_extra(bc_out *out, const bc_request *request);
  */
 int bc_provider_error(barchan_error *err, int http_status, const json_t *error,
                       const bc_secrets *secrets);
+/* A stream that ended before its turn was complete, or before it began. Returns the status. */
+int bc_provider_incomplete(int begun, barchan_error *err);
 /* From a whole answer that is no success: JSON of any known shape, HTML, or nothing. */
 int bc_provider_http_error(barchan_error *err, int http_status, const char *content_type,
                            const char *body, size_t len, const bc_secrets *secrets);
