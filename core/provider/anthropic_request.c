@@ -217,20 +217,7 @@ static void put_tools(writer *w)
 {
     const bc_request *request = w->request;
     if (request->tool_count == 0 || !bc_body_key(&w->out, request, "tools")) return;
-    bc_out_open(&w->out, '[');
-    for (size_t i = 0; i < request->tool_count; i++) {
-        const bc_tool *tool = &request->tools[i];
-        bc_out_open(&w->out, '{');
-        bc_out_member(&w->out, "name", tool->name);
-        if (tool->description != NULL) {
-            bc_out_key(&w->out, "description");
-            bc_out_string(&w->out, tool->description, tool->description_len);
-        }
-        bc_out_key(&w->out, "input_schema");
-        bc_out_raw(&w->out, tool->parameters.data, tool->parameters.len);
-        bc_out_close(&w->out, '}');
-    }
-    bc_out_close(&w->out, ']');
+    bc_tools_put(&w->out, "anthropic", request->tools, request->tool_count);
 }
 
 static void put_choice(writer *w)

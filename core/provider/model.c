@@ -167,8 +167,8 @@ static int set_up(barchan_model *model, const barchan_model_options *o, barchan_
     model->provider = bc_provider_find(o->provider);
     if (model->provider == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL,
-                            "unknown provider '%.60s'; known are anthropic, "
-                            "openai and replay",
+                            "unknown provider '%.60s'; known are anthropic, openai, "
+                            "openai-responses and replay",
                             o->provider);
     }
     return set_up_wire(model, o, err);

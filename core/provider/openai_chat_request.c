@@ -229,24 +229,7 @@ static void put_tools(writer *w)
     /* An empty list is refused, and so is all about tools without them. */
     if (!bc_body_has_tools(request)) return;
     if (request->tool_count > 0 && bc_body_key(out, request, "tools")) {
-        bc_out_open(out, '[');
-        for (size_t i = 0; i < request->tool_count; i++) {
-            const bc_tool *tool = &request->tools[i];
-            bc_out_open(out, '{');
-            bc_out_member(out, "type", "function");
-            bc_out_key(out, "function");
-            bc_out_open(out, '{');
-            bc_out_member(out, "name", tool->name);
-            if (tool->description != NULL) {
-                bc_out_key(out, "description");
-                bc_out_string(out, tool->description, tool->description_len);
-            }
-            bc_out_key(out, "parameters");
-            bc_out_raw(out, tool->parameters.data, tool->parameters.len);
-            bc_out_close(out, '}');
-            bc_out_close(out, '}');
-        }
-        bc_out_close(out, ']');
+        bc_tools_put(out, "openai", request->tools, request->tool_count);
     }
     if (request->choice != BC_CHOICE_UNSET && bc_body_key(out, request, "tool_choice")) {
         static const char *const words[] = {"auto", "auto", "required", "none"};

@@ -53,7 +53,7 @@ typedef struct bc_provider {
     const char *request_id_header;
 } bc_provider;
 
-extern const bc_provider bc_provider_anthropic, bc_provider_openai;
+extern const bc_provider bc_provider_anthropic, bc_provider_openai, bc_provider_openai_responses;
 
 /* NULL when there is none. The `replay` provider is no table: it has no wire (replay.h). */
 const bc_provider *bc_provider_find(const char *name);
@@ -82,6 +82,9 @@ int bc_provider_host_is(const bc_model_info *model, const char *host);
 int bc_body_has_tools(const bc_request *request);
 int bc_body_key(bc_out *out, const bc_request *request, const char *key);
 void bc_body_extra(bc_out *out, const bc_request *request);
+
+/* The declarations as one value, in the form of that name (tools_render.c). */
+void bc_tools_put(bc_out *out, const char *format, const bc_tool *tools, size_t count);
 
 /* ---- errors of servers ---- */
 

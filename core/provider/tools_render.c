@@ -66,6 +66,20 @@ static const form *find_form(const char *name)
     return NULL;
 }
 
+static void put_list(bc_out *out, const form *wanted, const bc_tool *tools, size_t count)
+{
+    /* Around no tools there is nothing to put. */
+    bc_out_word(out, count > 0 ? wanted->before : "[");
+    for (size_t i = 0; i < count; i++)
+        wanted->put(out, &tools[i], wanted->schema_key);
+    if (out->rc == 0) out->rc = bc_buf_append_string(out->buf, count > 0 ? wanted->after : "]");
+}
+
+void bc_tools_put(bc_out *out, const char *format, const bc_tool *tools, size_t count)
+{
+    put_list(out, find_form(format), tools, count);
+}
+
 static int render(const char *format, const char *tools, size_t len, char **json,
                   barchan_error *err)
 {
@@ -90,11 +104,7 @@ static int render(const char *format, const char *tools, size_t len, char **json
     cleanup_buf bc_buf buf;
     bc_buf_init(&buf, 2 * (size_t)BC_JSON_MAX_BYTES);
     bc_out out = {.buf = &buf};
-    /* Around no tools there is nothing to put. */
-    bc_out_word(&out, count > 0 ? wanted->before : "[");
-    for (size_t i = 0; i < count; i++)
-        wanted->put(&out, &list[i], wanted->schema_key);
-    if (out.rc == 0) out.rc = bc_buf_append_string(&buf, count > 0 ? wanted->after : "]");
+    put_list(&out, wanted, list, count);
     if (out.rc < 0) return bc_error_set(err, out.rc, "the declarations are too large");
     *json = bc_buf_take(&buf, NULL);
     return *json != NULL ? 0 : bc_error_nomem(err);

@@ -5,7 +5,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const bc_provider *const tables[] = {&bc_provider_anthropic, &bc_provider_openai};
+    static const bc_provider *const tables[] = {&bc_provider_anthropic, &bc_provider_openai,
+                                                &bc_provider_openai_responses};
     static const char *const bases[] = {"https://api.openai.com/v1", "https://api.mistral.ai"};
     bc_request request;
     barchan_error err = {0};
@@ -13,12 +14,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CLAIM(err.code < 0 && err.message[0] != '\0');
         return 0;
     }
-    for (int i = 0; i < 4; i++) {
-        bc_model_info model = {.name = "m", .base_url = bases[i / 2]};
+    for (int i = 0; i < 6; i++) {
+        const bc_provider *table = tables[i % 3];
+        bc_model_info model = {.name = "m", .base_url = bases[i / 3]};
         bc_buf body;
         bc_buf_init(&body, BC_JSON_MAX_BYTES);
-        CLAIM(tables[i % 2]->render(&model, &request, &body, &err) == 0);
-        CLAIM(bc_json_validate(bc_buf_data(&body), body.len, &err) == 0);
+        /* Responses has no stop sequences. */
+        int refused = table == &bc_provider_openai_responses && request.stop != NULL;
+        CLAIM((table->render(&model, &request, &body, &err) < 0) == refused);
+        if (!refused) CLAIM(bc_json_validate(bc_buf_data(&body), body.len, &err) == 0);
         bc_buf_clear(&body);
     }
     bc_request_clear(&request);

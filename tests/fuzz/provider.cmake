@@ -8,8 +8,9 @@ foreach(name buf error json_scan json_view json_write utf8)
 endforeach()
 set(provider_sources ${base_sources} fixed_random.c)
 foreach(name anthropic anthropic_block anthropic_request error_map json_out message message_parts
-        openai_chat openai_chat_calls openai_chat_details openai_chat_labels openai_chat_request openai_chat_turn pairing
-        provider reply reply_json secret sse text)
+        openai_chat openai_chat_calls openai_chat_details openai_chat_labels openai_chat_request openai_chat_turn
+        openai_responses openai_responses_items openai_responses_request openai_responses_turn pairing
+        provider reply reply_json secret sse text tools_render)
   list(APPEND provider_sources ${core}/provider/${name}.c)
 endforeach()
 
@@ -18,5 +19,7 @@ barchan_fuzz_target(sse sse fuzz_sse.c ${provider_sources})
 barchan_fuzz_target(request request fuzz_request.c ${provider_sources})
 barchan_fuzz_target(anthropic anthropic fuzz_adapter.c ${adapter_run} ${provider_sources})
 barchan_fuzz_target(openai_chat openai_chat fuzz_adapter.c ${adapter_run} ${provider_sources})
+barchan_fuzz_target(openai_responses openai_responses fuzz_adapter.c ${adapter_run} ${provider_sources})
+target_compile_definitions(fuzz_openai_responses PRIVATE ADAPTER=bc_provider_openai_responses)
 target_compile_definitions(fuzz_anthropic PRIVATE ADAPTER=bc_provider_anthropic)
 target_compile_definitions(fuzz_openai_chat PRIVATE ADAPTER=bc_provider_openai)

@@ -5,9 +5,19 @@
 
 #include "adapter_run.h"
 
+/* The recorded APIs, by the name that the index gives them; an address of each ends with `tail`. */
+enum { FIXTURE_APIS = 3 };
+typedef struct fixture_api {
+    const char *name;
+    const bc_provider *provider;
+    const char *tail;
+} fixture_api;
+extern const fixture_api fixture_apis[FIXTURE_APIS];
+
 typedef struct fixture {
     const json_t *entry, *expect;
     const char *file;
+    const fixture_api *api;
     const bc_provider *provider;
     int stream, status;
     int lines; /* it was kept as one event a line */
@@ -20,7 +30,7 @@ typedef struct fixture {
 /* The folder of the recordings, NULL when there are none; `path` becomes that of its index. */
 const char *fixture_folder(const char *beside, char *path, size_t size);
 int fixture_file(const char *path, bc_buf *out);
-/* 0 anthropic, 1 chat, -1 another API. `why` is set when it cannot be read. */
+/* The place of its API in fixture_apis, -1 for another one. `why` is set when it cannot be read. */
 int fixture_load(fixture *f, const char *folder, const json_t *entry);
 
 int fixture_check(fixture *f, const adapter_result *got);

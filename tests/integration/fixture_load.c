@@ -5,6 +5,12 @@
 #include <string.h>
 #include <unistd.h>
 
+const fixture_api fixture_apis[FIXTURE_APIS] = {
+    {"anthropic", &bc_provider_anthropic, "/messages"},
+    {"chat", &bc_provider_openai, "/chat/completions"},
+    {"responses", &bc_provider_openai_responses, "/responses"},
+};
+
 int fixture_file(const char *path, bc_buf *out)
 {
     FILE *file = fopen(path, "rb");
@@ -57,12 +63,15 @@ int fixture_load(fixture *f, const char *folder, const json_t *entry)
 {
     char path[4096];
     const char *api = bc_json_get_string(entry, "api", NULL);
-    int which = strcmp(api, "anthropic") == 0 ? 0 : strcmp(api, "chat") == 0 ? 1 : -1;
-    if (which < 0) return -1;
+    int which = 0;
+    while (which < FIXTURE_APIS && strcmp(api, fixture_apis[which].name) != 0)
+        which++;
+    if (which == FIXTURE_APIS) return -1;
     *f = (fixture){.entry = entry,
                    .expect = json_object_get(entry, "expect"),
                    .file = bc_json_get_string(entry, "file", NULL),
-                   .provider = which == 0 ? &bc_provider_anthropic : &bc_provider_openai,
+                   .api = &fixture_apis[which],
+                   .provider = fixture_apis[which].provider,
                    .stream = json_is_true(json_object_get(entry, "stream")),
                    .status = (int)bc_json_get_integer(entry, "status", 200)};
     bc_buf_init(&f->bytes, BC_JSON_MAX_BYTES);

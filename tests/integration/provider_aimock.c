@@ -1,5 +1,5 @@
 /*
- * A tool loop against a server that was not written here (@copilotkit/aimock), by both protocols,
+ * A tool loop against a server that was not written here (@copilotkit/aimock), by every protocol,
  * streaming and not: the model calls a tool, gets the result, answers.
  */
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include "base/json_view.h"
 #include "server_suite.h"
 
-/* Two providers, streaming and not. */
-enum { ROUNDS = 4 };
+/* Three protocols, streaming and not. */
+enum { ROUNDS = 6 };
 
 static barchan_model *model_of(const char *provider)
 {
@@ -75,7 +75,7 @@ static void on_delta(barchan_delta_kind kind, const char *data, size_t len, void
     snprintf(to + strlen(to), 200 - strlen(to), "%.*s", (int)len, data);
 }
 
-static const char *const providers[] = {"anthropic", "openai"};
+static const char *const providers[] = {"anthropic", "openai", "openai-responses"};
 
 START_TEST(a_tool_loop)
 {

@@ -73,15 +73,18 @@ int main(int argc, char **argv)
     json_error_t error;
     json_t *index = json_load_file(path, 0, &error), *entry;
     if (index == NULL) return fprintf(stderr, "%s: %s\n", path, error.text), 2;
-    tally counts[2] = {{0}};
+    tally counts[FIXTURE_APIS] = {{0}}, all = {0};
     size_t i;
     json_array_foreach(index, i, entry) run_one(folder, entry, &known, counts);
-    printf("anthropic: %d / %d\nopenai chat: %d / %d\nfixtures: %d / %d\n", counts[0].matched,
-           counts[0].total, counts[1].matched, counts[1].total,
-           counts[0].matched + counts[1].matched, counts[0].total + counts[1].total);
-    int bad = counts[0].surprises + counts[1].surprises;
-    printf("%d passed, %d failed\n", counts[0].total + counts[1].total - bad, bad);
+    for (int api = 0; api < FIXTURE_APIS; api++) {
+        printf("%s: %d / %d\n", fixture_apis[api].name, counts[api].matched, counts[api].total);
+        all.matched += counts[api].matched;
+        all.total += counts[api].total;
+        all.surprises += counts[api].surprises;
+    }
+    printf("fixtures: %d / %d\n", all.matched, all.total);
+    printf("%d passed, %d failed\n", all.total - all.surprises, all.surprises);
     json_decref(index);
     bc_buf_clear(&known);
-    return bad == 0 && counts[0].total > 0 ? 0 : 1;
+    return all.surprises == 0 && all.total > 0 ? 0 : 1;
 }

@@ -104,6 +104,16 @@ static void torture(work_fn work)
     "1}}\n\n"                                                                                      \
     "data: [DONE]\n\n"
 
+#define RESPONSES_STREAM                                                                         \
+    "data: {\"type\":\"response.output_item.added\",\"output_index\":1,\"item\":{\"type\":"      \
+    "\"function_call\",\"name\":\"f\"}}\n\n"                                                     \
+    "data: {\"type\":\"response.output_text.delta\",\"delta\":\"he\"}\n\n"                       \
+    "data: {\"type\":\"response.reasoning_text.delta\",\"output_index\":2,\"delta\":\"r\"}\n\n"  \
+    "data: {\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[" \
+    "{\"type\":\"message\",\"content\":[{\"type\":\"output_text\",\"text\":\"hex\"}]},"          \
+    "{\"type\":\"function_call\",\"call_id\":\"\",\"name\":\"f g\",\"arguments\":\"{\"},"        \
+    "{\"type\":\"reasoning\",\"content\":[{\"type\":\"reasoning_text\",\"text\":\"r\"}]}]}}\n\n"
+
 static int read_with(const bc_provider *provider, int stream, const char *text, barchan_error *err)
 {
     adapter_result r = adapter_read(provider, 200, stream, text, strlen(text), 5);
@@ -121,6 +131,11 @@ static int anthropic_stream(barchan_error *err)
 static int chat_stream(barchan_error *err)
 {
     return read_with(&bc_provider_openai, 1, CHAT_STREAM, err);
+}
+
+static int responses_stream(barchan_error *err)
+{
+    return read_with(&bc_provider_openai_responses, 1, RESPONSES_STREAM, err);
 }
 
 static int anthropic_body(barchan_error *err)
@@ -188,6 +203,11 @@ static int chat_request(barchan_error *err)
     return render_with(&bc_provider_openai, err);
 }
 
+static int responses_request(barchan_error *err)
+{
+    return render_with(&bc_provider_openai_responses, err);
+}
+
 static int tools(barchan_error *err)
 {
     static const char list[] =
@@ -202,6 +222,7 @@ START_TEST(reading)
 {
     torture(anthropic_stream);
     torture(chat_stream);
+    torture(responses_stream);
     torture(anthropic_body);
     torture(anthropic_refusal);
     torture(chat_body);
@@ -212,6 +233,7 @@ START_TEST(rendering)
 {
     torture(anthropic_request);
     torture(chat_request);
+    torture(responses_request);
     torture(tools);
 }
 END_TEST

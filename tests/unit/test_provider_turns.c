@@ -190,6 +190,10 @@ END_TEST
 #define STOP(reason) \
     EVENT("message_delta", ",\"delta\":{\"stop_reason\":\"" reason "\"}") EVENT("message_stop", "")
 
+#define ITEM_DELTA "data: {\"type\":\"response.output_text.delta\",\"delta\":\"hi\"}\n\n"
+#define COMPLETED \
+    "{\"type\":\"response.completed\",\"response\":{\"status\":\"completed\",\"output\":[]}}"
+
 static const struct {
     const bc_provider *provider;
     const char *whole; /* with its last word */
@@ -198,6 +202,7 @@ static const struct {
     {&bc_provider_anthropic, START TEXT_BLOCK STOP("end_turn"), START TEXT_BLOCK},
     {&bc_provider_openai, CHUNK("{\"content\":\"hi\"}") END("\"stop\""),
      CHUNK("{\"content\":\"hi\"}")},
+    {&bc_provider_openai_responses, ITEM_DELTA "data: " COMPLETED "\n\n", ITEM_DELTA},
 };
 
 /* The last event was cut where the connection ended: dropped, and the rest decides. */
@@ -206,7 +211,7 @@ START_TEST(a_cut_last_event_is_no_event)
     static const char *const cuts[] = {
         "data: {\"type\":\"ping\"", "data: {",   "data: {\"choices\":[{\"del\n", "dat",
         "event: x\ndata: \"",       "data: [DO", "data: {}\ndata: {\"a\":"};
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
         for (size_t j = 0; j < sizeof cuts / sizeof *cuts; j++) {
             char text[2048];
             snprintf(text, sizeof text, "%s%s", turns[i].whole, cuts[j]);
@@ -238,7 +243,7 @@ START_TEST(nothing_counts_after_the_last_word)
         EVENT("content_block_delta",
               ",\"index\":7,\"delta\":{\"type\":\"text_delta\",\"text\":\"x\"}"),
     };
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < sizeof turns / sizeof *turns; i++) {
         for (size_t j = 0; j < sizeof later / sizeof *later; j++) {
             char text[2048];
             snprintf(text, sizeof text, "%s%s", turns[i].whole, later[j]);

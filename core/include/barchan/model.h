@@ -70,7 +70,7 @@ typedef struct barchan_completion barchan_completion;
 
 typedef struct barchan_model_options {
     size_t struct_size;
-    const char *provider; /* "anthropic", "openai" (Chat Completions), "replay" */
+    const char *provider; /* "anthropic", "openai" (Chat Completions), "openai-responses", "replay" */
     const char *name;     /* the provider's model name; replay: may be NULL */
     const char *api_key;  /* NULL: none is sent. The library reads no environment variable. */
     const char *base_url; /* NULL: the provider's own. https, or http to loopback only ... */
