@@ -40,7 +40,8 @@ static int check_parameters(const char *json, barchan_error *err)
 {
     bc_json_span type, text = {json, strlen(json)};
     int rc = bc_json_validate(json, text.len, err);
-    if (rc < 0) return bc_error_context(err, "the tool's parameters");
+    if (rc < 0) bc_error_context(err, "the tool's parameters");
+    if (rc < 0) return rc;
     rc = bc_json_member(text, "type", &type, err);
     if (rc < 0) return rc;
     if (rc == 0 || type.len != 8 || memcmp(type.data, "\"object\"", 8) != 0) {
@@ -73,7 +74,8 @@ int barchan_engine_add_tool(barchan_engine *engine, const barchan_tool *tool, ba
     if (full.parameters_json == NULL) full.parameters_json = no_parameters;
     rc = check_name(full.name, err);
     if (rc == 0) rc = check_parameters(full.parameters_json, err);
-    if (rc < 0) return bc_error_context(err, "add a tool");
+    if (rc < 0) bc_error_context(err, "add a tool");
+    if (rc < 0) return rc;
     if (full.call == NULL) return bc_error_set(err, BARCHAN_EINVAL, "add a tool: call is NULL");
     bl_host_tool *copy = calloc(1, sizeof *copy);
     if (copy == NULL) return bc_error_nomem(err);

@@ -40,6 +40,8 @@ static const char *const names[] = {
     "not_empty",
 };
 
+_Static_assert(sizeof names / sizeof *names == -(long)BARCHAN_ENOTEMPTY + 1, "a name per status");
+
 const char *barchan_status_name(int code)
 {
     size_t index = code <= 0 ? (size_t)(-(long)code) : sizeof names;
@@ -123,9 +125,9 @@ int bc_error_nomem(barchan_error *err)
     return bc_error_set(err, BARCHAN_ENOMEM, "out of memory");
 }
 
-int bc_error_context(barchan_error *err, const char *format, ...)
+void bc_error_context(barchan_error *err, const char *format, ...)
 {
-    if (err == NULL) return BARCHAN_EIO;
+    if (err == NULL) return;
     char inner[sizeof err->message];
     memcpy(inner, err->message, sizeof inner);
     va_list args;
@@ -134,7 +136,12 @@ int bc_error_context(barchan_error *err, const char *format, ...)
     va_end(args);
     size_t used = strlen(err->message);
     snprintf(err->message + used, sizeof err->message - used, ": %s", inner);
-    return err->code;
+}
+
+int bc_error_recode(barchan_error *err, int code)
+{
+    if (err != NULL) err->code = code;
+    return code;
 }
 
 void bc_error_where(barchan_error *err, const char *where)

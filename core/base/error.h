@@ -1,5 +1,6 @@
-/* Filling a barchan_error. Each function returns the status, so that callers can write
- * `return bc_error_set(err, BARCHAN_EINVAL, "…")`. err may be NULL everywhere. */
+/* Filling a barchan_error. Those that begin one return the status, so that callers can write
+ * `return bc_error_set(err, BARCHAN_EINVAL, "…")`. err may be NULL everywhere: what a function
+ * returns never depends on it. */
 #ifndef BC_BASE_ERROR_H
 #define BC_BASE_ERROR_H
 
@@ -13,7 +14,9 @@ int bc_error_set(barchan_error *err, int code, const char *format, ...) BC_PRINT
 int bc_error_set_os(barchan_error *err, int os_error, const char *format, ...) BC_PRINTF(3, 4);
 int bc_error_nomem(barchan_error *err);
 /* Puts outer context before the message of a filled error: "create sandbox: mount overlay: …". */
-int bc_error_context(barchan_error *err, const char *format, ...) BC_PRINTF(2, 3);
+void bc_error_context(barchan_error *err, const char *format, ...) BC_PRINTF(2, 3);
+/* Another status for the same words. Returns it. */
+int bc_error_recode(barchan_error *err, int code);
 /* Names the operation, unless an inner one did. */
 void bc_error_where(barchan_error *err, const char *where);
 /* The status that fits a system error number. */

@@ -257,24 +257,23 @@ static unsigned long hex4(const char *s)
     return strtoul(text, NULL, 16);
 }
 
-/* Decodes the escape at s[0] == '\\'; returns how many bytes it took. */
-static size_t decode_escape(const char *s, size_t left, bc_buf *out, int *rc)
+/* The code point of the escape at s[0] == '\\'; returns how many bytes it took. */
+static size_t decode_escape(const char *s, size_t left, unsigned long *code)
 {
     static const char from[] = "bfnrt", to[] = "\b\f\n\r\t";
     if (s[1] != 'u') {
         const char *known = strchr(from, s[1]);
-        *rc = bc_buf_append_char(out, known != NULL ? to[known - from] : s[1]);
+        *code = (unsigned char)(known != NULL ? to[known - from] : s[1]);
         return 2;
     }
-    unsigned long code = hex4(s + 2);
-    if (code >= 0xD800 && code <= 0xDBFF && left >= 12 && s[6] == '\\' && s[7] == 'u') {
+    *code = hex4(s + 2);
+    if (*code >= 0xD800 && *code <= 0xDBFF && left >= 12 && s[6] == '\\' && s[7] == 'u') {
         unsigned long low = hex4(s + 8);
         if (low >= 0xDC00 && low <= 0xDFFF) {
-            *rc = bc_utf8_append_code(out, 0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00));
+            *code = 0x10000 + ((*code - 0xD800) << 10) + (low - 0xDC00);
             return 12;
         }
     }
-    *rc = bc_utf8_append_code(out, code);
     return 6;
 }
 
@@ -288,7 +287,11 @@ int bc_json_scan_text(const bc_json_scan *scan, bc_buf *out)
         size_t plain = escape != NULL ? (size_t)(escape - s) - at : len - at;
         int rc = bc_utf8_append_repaired(out, s + at, plain);
         at += plain;
-        if (rc == 0 && at < len) at += decode_escape(s + at, len - at, out, &rc);
+        if (rc == 0 && at < len) {
+            unsigned long code;
+            at += decode_escape(s + at, len - at, &code);
+            rc = bc_utf8_append_code(out, code);
+        }
         if (rc < 0) return rc;
     }
     return 0;
@@ -296,16 +299,29 @@ int bc_json_scan_text(const bc_json_scan *scan, bc_buf *out)
 
 int bc_json_scan_is(const bc_json_scan *scan, const char *text)
 {
-    size_t len = scan->end - scan->start - 2;
-    if (!scan->escaped) {
-        return len == strlen(text) && memcmp(scan->text + scan->start + 1, text, len) == 0;
+    const char *s = scan->text + scan->start + 1;
+    size_t len = scan->end - scan->start - 2, left = strlen(text), at = 0;
+    if (!scan->escaped) return len == left && memcmp(s, text, len) == 0;
+    while (at < len) {
+        char piece[4];
+        unsigned long code = 0xFFFD; /* for a byte that is not UTF-8 */
+        int whole = bc_utf8_next(s + at, len - at);
+        size_t size = whole > 0 ? (size_t)whole : 0;
+        if (size > 0) memcpy(piece, s + at, size);
+        if (s[at] == '\\') {
+            at += decode_escape(s + at, len - at, &code);
+            size = bc_utf8_encode(code, piece);
+        } else if (size == 0) {
+            at++;
+            size = bc_utf8_encode(code, piece);
+        } else {
+            at += size;
+        }
+        if (size > left || memcmp(piece, text, size) != 0) return 0;
+        text += size;
+        left -= size;
     }
-    bc_buf decoded;
-    bc_buf_init(&decoded, len + 64);
-    int same = bc_json_scan_text(scan, &decoded) == 0 && decoded.len == strlen(text) &&
-               memcmp(bc_buf_data(&decoded), text, decoded.len) == 0;
-    bc_buf_clear(&decoded);
-    return same;
+    return left == 0;
 }
 
 int bc_json_validate(const char *text, size_t len, barchan_error *err)

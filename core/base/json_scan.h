@@ -56,7 +56,7 @@ int bc_json_scan_next(bc_json_scan *scan, barchan_error *err);
 int bc_json_scan_skip(bc_json_scan *scan, barchan_error *err);
 /* Appends the decoded text of the current string or key. */
 int bc_json_scan_text(const bc_json_scan *scan, bc_buf *out);
-/* Whether the current string or key, decoded, is this text. */
+/* Whether the current string or key, decoded, is this text, which is valid UTF-8. */
 int bc_json_scan_is(const bc_json_scan *scan, const char *text);
 
 /* A value's own bytes inside a text. */

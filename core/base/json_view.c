@@ -250,13 +250,3 @@ int bc_json_span_text(bc_json_span text, bc_buf *out, barchan_error *err)
     rc = bc_json_scan_text(&scan, out);
     return rc == 0 ? 0 : bc_error_set(err, rc, "a string is too long");
 }
-
-int bc_json_path(bc_json_span text, const char *const *keys, bc_json_span *value,
-                 barchan_error *err)
-{
-    int rc = 1;
-    for (; *keys != NULL && rc == 1; keys++)
-        rc = bc_json_member(text, *keys, &text, err);
-    if (rc == 1) *value = text;
-    return rc;
-}

@@ -63,8 +63,5 @@ int bc_json_iter_next(bc_json_iter *iter, barchan_error *err);
 int bc_json_iter_is(const bc_json_iter *iter, const char *key);
 /* Appends the decoded text of a string's span; a span that is no string appends nothing. */
 int bc_json_span_text(bc_json_span text, bc_buf *out, barchan_error *err);
-/* The member at a path of keys (NULL-terminated): 1 found, 0 absent. */
-int bc_json_path(bc_json_span text, const char *const *keys, bc_json_span *value,
-                 barchan_error *err);
 
 #endif

@@ -15,7 +15,13 @@
 #define BC_JSON_MAX_NODES 2000000
 
 /* Runtime. How long destroy waits for dying processes. */
+/* Rounds of callbacks that queue further ones, when a runtime is destroyed. */
+#define BC_DESTROY_ROUNDS 16
+/* Posts that wait for one pump: a host that has stopped pumping must not fill the memory. */
+#define BC_POST_MAX 100000
 #define BC_DESTROY_WAIT_MS 2000
+/* How often the names of watched directories are looked up: a rename of a parent gives no event. */
+#define BC_DIR_WATCH_RETRY_MS 500
 /* Descriptors that a child process is given; the launcher takes five. */
 #define BC_CHILD_MAX_FDS 16
 /* Script directories: quiet time after the last event, and the longest that a steady stream of them

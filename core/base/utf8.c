@@ -50,13 +50,16 @@ int bc_utf8_append_repaired(bc_buf *buf, const char *text, size_t len)
 int bc_utf8_append_code(bc_buf *buf, unsigned long code)
 {
     char out[4];
+    return bc_buf_append(buf, out, bc_utf8_encode(code, out));
+}
+
+size_t bc_utf8_encode(unsigned long code, char out[4])
+{
     if (code < 0x80) {
         out[0] = (char)code;
-        return bc_buf_append(buf, out, 1);
+        return 1;
     }
-    if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) {
-        return bc_buf_append(buf, replacement, 3);
-    }
+    if (code > 0x10FFFF || (code >= 0xD800 && code <= 0xDFFF)) code = 0xFFFD;
     int n = code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
     static const unsigned char lead[] = {0, 0, 0xC0, 0xE0, 0xF0};
     for (int i = n - 1; i > 0; i--) {
@@ -64,5 +67,5 @@ int bc_utf8_append_code(bc_buf *buf, unsigned long code)
         code >>= 6;
     }
     out[0] = (char)(lead[n] | code);
-    return bc_buf_append(buf, out, (size_t)n);
+    return (size_t)n;
 }

@@ -12,7 +12,8 @@ int bc_utf8_next(const char *text, size_t len);
 size_t bc_utf8_whole(const char *text, size_t len);
 /* Appends `text` with every invalid byte replaced by U+FFFD. */
 int bc_utf8_append_repaired(bc_buf *buf, const char *text, size_t len);
-/* Appends the character with this code point. */
+/* The character with this code point, U+FFFD for what is none: its 1 to 4 bytes, or appended. */
+size_t bc_utf8_encode(unsigned long code, char out[4]);
 int bc_utf8_append_code(bc_buf *buf, unsigned long code);
 
 #endif

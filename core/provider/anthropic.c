@@ -117,7 +117,7 @@ static int each_block(bc_anthropic_reader *reader, bc_json_span message, barchan
         if (iter.type != BC_JSON_OBJECT_BEGIN) continue;
         rc = bc_block_begin(reader, index, iter.value, err);
         if (rc == 0) {
-            rc = bc_anthropic_failed(bc_block_stop(reader, bc_block_find(reader, index)), err);
+            rc = bc_turn_failed(bc_block_stop(reader, bc_block_find(reader, index)), err);
         }
         if (rc == 0) rc = 1;
     }
@@ -131,7 +131,7 @@ static int take_message(bc_anthropic_reader *reader, const json_t *view, bc_json
     copy_text(reply->id, sizeof reply->id, bc_json_get_string(view, "id", NULL));
     copy_text(reply->model, sizeof reply->model, bc_json_get_string(view, "model", NULL));
     take_usage(reply, bc_json_get_object(view, "usage"));
-    int rc = bc_anthropic_failed(take_stop(reply, view), err);
+    int rc = bc_turn_failed(take_stop(reply, view), err);
     return rc < 0 ? rc : each_block(reader, message, err);
 }
 
@@ -166,7 +166,7 @@ static int on_block(bc_anthropic_reader *reader, const char *type, const json_t 
         return rc == 1 ? bc_block_delta(reader, index, value, err) : rc;
     }
     bc_block *block = bc_block_find(reader, index);
-    return block != NULL ? bc_anthropic_failed(bc_block_stop(reader, block), err) : 0;
+    return block != NULL ? bc_turn_failed(bc_block_stop(reader, block), err) : 0;
 }
 
 static int event(void *self, const char *name, bc_json_span data, barchan_error *err)
@@ -189,8 +189,7 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     if (strncmp(type, "content_block_", 14) == 0) return on_block(reader, type, view, data, err);
     if (strcmp(type, "message_delta") == 0) {
         take_usage(reader->reply, bc_json_get_object(view, "usage"));
-        return bc_anthropic_failed(take_stop(reader->reply, bc_json_get_object(view, "delta")),
-                                   err);
+        return bc_turn_failed(take_stop(reader->reply, bc_json_get_object(view, "delta")), err);
     }
     if (strcmp(type, "message_stop") != 0) return 0; /* ping, and what is not invented yet */
     reader->complete = 1;
@@ -208,7 +207,7 @@ static int end(void *self, barchan_error *err)
     bc_anthropic_reader *reader = self;
     if (!reader->complete || !reader->begun) return bc_provider_incomplete(reader->begun, err);
     for (size_t i = 0; i < reader->block_count; i++) {
-        int rc = bc_anthropic_failed(bc_block_stop(reader, &reader->blocks[i]), err);
+        int rc = bc_turn_failed(bc_block_stop(reader, &reader->blocks[i]), err);
         if (rc < 0) return rc;
     }
     /* Complete, but without a reason: no call of it may be run. */

@@ -34,7 +34,6 @@ typedef struct bc_anthropic_reader {
 
 /* anthropic_block.c */
 /* Fills err for a buffer's failure. */
-int bc_anthropic_failed(int rc, barchan_error *err);
 int bc_block_begin(bc_anthropic_reader *reader, int64_t index, bc_json_span start,
                    barchan_error *err);
 int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delta,

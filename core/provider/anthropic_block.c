@@ -5,12 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-int bc_anthropic_failed(int rc, barchan_error *err)
-{
-    if (rc != BARCHAN_ELIMIT) return rc == BARCHAN_ENOMEM ? bc_error_nomem(err) : rc;
-    return bc_error_set(err, rc, "the turn is larger than %u bytes", BC_MODEL_MAX_TURN_BYTES);
-}
-
 static int is_type(const bc_block *block, const char *type)
 {
     return strcmp(block->type, type) == 0;
@@ -39,20 +33,16 @@ void bc_blocks_clear(bc_anthropic_reader *reader)
     reader->block_count = reader->block_capacity = reader->total_bytes = 0;
 }
 
-static bc_block *add_block(bc_anthropic_reader *reader, int64_t index, barchan_error *err)
+static int add_block(bc_anthropic_reader *reader, int64_t index, bc_block **out, barchan_error *err)
 {
     if (reader->block_count >= BC_MODEL_MAX_BLOCKS) {
-        bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d content blocks",
-                     BC_MODEL_MAX_BLOCKS);
-        return NULL;
+        return bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d content blocks",
+                            BC_MODEL_MAX_BLOCKS);
     }
     if (reader->block_count == reader->block_capacity) {
         size_t capacity = reader->block_capacity * 2 + 8;
         bc_block *blocks = realloc(reader->blocks, capacity * sizeof *blocks);
-        if (blocks == NULL) {
-            bc_error_nomem(err);
-            return NULL;
-        }
+        if (blocks == NULL) return bc_error_nomem(err);
         reader->blocks = blocks;
         reader->block_capacity = capacity;
     }
@@ -64,7 +54,8 @@ static bc_block *add_block(bc_anthropic_reader *reader, int64_t index, barchan_e
     bc_text_init(&block->fields[0].text);
     bc_text_init(&block->fields[1].text);
     bc_text_init(&block->input);
-    return block;
+    *out = block;
+    return 0;
 }
 
 static bc_text *field(bc_block *block, const char *name)
@@ -100,27 +91,22 @@ static int add_to_field(bc_block *block, const char *name, bc_json_span piece)
     return 0;
 }
 
-static int charge(bc_anthropic_reader *reader, size_t len)
-{
-    reader->total_bytes += len;
-    return reader->total_bytes > BC_MODEL_MAX_TURN_BYTES ? BARCHAN_ELIMIT : 0;
-}
-
 int bc_block_begin(bc_anthropic_reader *reader, int64_t index, bc_json_span start,
                    barchan_error *err)
 {
-    bc_block *block = add_block(reader, index, err);
-    if (block == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    bc_block *block = NULL;
+    int rc = add_block(reader, index, &block, err);
+    if (rc < 0) return rc;
     bc_json_span value;
     bc_buf type;
     bc_buf_init(&type, sizeof block->type - 1);
-    int rc = bc_json_member(start, "type", &value, err);
+    rc = bc_json_member(start, "type", &value, err);
     if (rc == 1) rc = bc_json_span_text(value, &type, NULL) < 0 ? 0 : 1;
     snprintf(block->type, sizeof block->type, "%s", bc_buf_data(&type));
     bc_buf_clear(&type);
-    if (rc >= 0) rc = charge(reader, start.len);
+    if (rc >= 0) rc = bc_turn_charge(&reader->total_bytes, start.len);
     if (rc == 0) rc = bc_buf_append(&block->start, start.data, start.len);
-    if (rc < 0) return bc_anthropic_failed(rc, err);
+    if (rc < 0) return bc_turn_failed(rc, err);
     /* Text that stands in the start already is the first piece. */
     const char *first = is_type(block, "text")       ? "text"
                         : is_type(block, "thinking") ? "thinking"
@@ -137,7 +123,7 @@ int bc_block_begin(bc_anthropic_reader *reader, int64_t index, bc_json_span star
             rc = bc_reply_announce(reader->reply, (bc_json_span){bc_buf_data(&name), name.len});
         bc_buf_clear(&name);
     }
-    return bc_anthropic_failed(rc, err);
+    return bc_turn_failed(rc, err);
 }
 
 static int add_citation(bc_block *block, bc_json_span citation)
@@ -166,7 +152,7 @@ int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delt
                             "a piece came for a content block that never began");
     }
     block->touched = 1;
-    rc = charge(reader, delta.len);
+    rc = bc_turn_charge(&reader->total_bytes, delta.len);
     while (rc == 0 && (rc = bc_json_iter_next(&iter, err)) == 1) {
         rc = 0;
         if (bc_json_iter_is(&iter, "partial_json")) rc = bc_text_append(&block->input, iter.value);
@@ -175,10 +161,10 @@ int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delt
             if (!bc_json_iter_is(&iter, known[i].member)) continue;
             rc = add_to_field(block, known[i].field, iter.value);
         }
-        if (rc < 0) return bc_anthropic_failed(rc, err);
+        if (rc < 0) return bc_turn_failed(rc, err);
     }
     if (rc == 0) rc = show_fresh(reader, block, 0);
-    return bc_anthropic_failed(rc, err);
+    return bc_turn_failed(rc, err);
 }
 
 int bc_block_stop(bc_anthropic_reader *reader, bc_block *block)
@@ -208,17 +194,18 @@ int bc_blocks_calls(bc_anthropic_reader *reader, barchan_error *err)
     for (size_t i = 0; i < reader->block_count; i++) {
         bc_block *block = &reader->blocks[i];
         if (!is_type(block, "tool_use")) continue;
-        bc_call *call = bc_reply_add_call(reader->reply, err);
-        if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+        bc_call *call = NULL;
+        int rc = bc_reply_add_call(reader->reply, &call, err);
+        if (rc < 0) return rc;
         bc_json_span start = {bc_buf_data(&block->start), block->start.len}, value;
-        int rc = input_text(block, &call->arguments);
+        rc = input_text(block, &call->arguments);
         if (rc == 0 && bc_json_member(start, "id", &value, NULL) == 1) {
             rc = bc_json_span_text(value, &call->id, err);
         }
         if (rc == 0 && bc_json_member(start, "name", &value, NULL) == 1) {
             rc = bc_json_span_text(value, &call->name, err);
         }
-        if (rc < 0) return bc_anthropic_failed(rc, err);
+        if (rc < 0) return bc_turn_failed(rc, err);
     }
     return 0;
 }
@@ -368,12 +355,12 @@ int bc_blocks_turn(bc_anthropic_reader *reader, barchan_error *err)
         if (is_type(block, "tool_use")) call = &reader->reply->calls[call_index++];
         if (cannot_go_back(reader, block)) continue;
         int rc = write_block(&out, block, call, err);
-        if (rc < 0) return bc_anthropic_failed(rc, err);
+        if (rc < 0) return bc_turn_failed(rc, err);
         kept++;
     }
     bc_out_close(&out, ']');
     bc_out_close(&out, '}');
     /* A turn without content cannot be sent; its neutral view is left out as well. */
     if (kept == 0) bc_buf_reset(&reader->reply->turn);
-    return bc_anthropic_failed(out.rc, err);
+    return bc_turn_failed(out.rc, err);
 }

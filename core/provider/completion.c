@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "base/options.h"
 #include "base/utf8.h"
 #include "model_internal.h"
 
@@ -210,12 +211,10 @@ int barchan_model_complete_start(barchan_completion **out, barchan_model *model,
         bc_error_where(err, "model.complete");
         return BARCHAN_ECLOSED;
     }
-    barchan_complete_options o = {0};
-    if (options != NULL) {
-        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
-    }
+    barchan_complete_options o;
     bc_request request;
-    rc = bc_request_parse(&request, request_text, len, err);
+    rc = bc_options_copy(&o, sizeof o, options, err);
+    if (rc == 0) rc = bc_request_parse(&request, request_text, len, err);
     if (rc == 0) {
         barchan_completion *c = make(model, &o);
         rc = c == NULL ? bc_error_nomem(err) : begin(c, &request, o.cancel, err);
@@ -271,7 +270,9 @@ int barchan_model_complete(barchan_model *model, const char *request, size_t len
     *reply = NULL;
     waiter w = {.err = err};
     barchan_completion *c = NULL;
-    int rc = barchan_model_complete_start(&c, model, request, len, options, on_done, &w, err);
+    int rc = model != NULL ? bc_runtime_may_wait(model->rt, err) : 0;
+    if (rc < 0) return rc;
+    rc = barchan_model_complete_start(&c, model, request, len, options, on_done, &w, err);
     if (rc < 0) return rc;
     barchan_error why;
     rc = bc_runtime_wait(model->rt, &w.done, &why);

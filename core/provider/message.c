@@ -75,6 +75,11 @@ static int check_calls(const json_t *message, const char *key, size_t at, barcha
             return bc_error_set(err, BARCHAN_EINVAL, "messages[%zu].%s[%zu]: needs 'id' and 'name'",
                                 at, key, i);
         }
+        if (len > BC_MODEL_MAX_ID_BYTES) {
+            return bc_error_set(err, BARCHAN_ELIMIT,
+                                "messages[%zu].%s[%zu]: 'id' is longer than %d bytes", at, key, i,
+                                BC_MODEL_MAX_ID_BYTES);
+        }
         if (runnable && bc_json_get_object(call, "arguments") == NULL) {
             return bc_error_set(err, BARCHAN_EINVAL,
                                 "messages[%zu].%s[%zu]: 'arguments' must be an object", at, key, i);
@@ -335,7 +340,7 @@ static int parse(bc_request *request, barchan_error *err)
 {
     bc_json_span tools;
     int rc = bc_json_view(&request->view, request->text.data, request->text.len, 0, err);
-    if (rc == BARCHAN_EPROTOCOL && err != NULL) err->code = rc = BARCHAN_EINVAL;
+    if (rc == BARCHAN_EPROTOCOL) rc = bc_error_recode(err, BARCHAN_EINVAL);
     if (rc == 0 && !json_is_object(request->view)) {
         rc = bc_error_set(err, BARCHAN_EINVAL, "it must be a JSON object");
     }

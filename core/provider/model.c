@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "base/options.h"
 #include "model_internal.h"
 
 void bc_model_retain(barchan_model *model)
@@ -61,7 +62,7 @@ static void on_runtime_end(bc_resident *resident)
 
 void barchan_model_destroy(barchan_model *model)
 {
-    if (model == NULL || bc_runtime_check(model->rt, NULL) < 0 || model->destroyed) return;
+    if (model == NULL || !bc_runtime_is_own(model->rt) || model->destroyed) return;
     bc_resident_remove(&model->resident);
     end_completions(model);
     bc_model_release(model);
@@ -183,14 +184,13 @@ int barchan_model_create(barchan_model **out, barchan_runtime *rt,
     *out = NULL;
     int rc = bc_runtime_check(rt, err);
     if (rc < 0) return rc;
-    barchan_model_options o = {0};
-    size_t size = options->struct_size < sizeof o ? options->struct_size : sizeof o;
-    memcpy(&o, options, size);
+    barchan_model_options o;
     barchan_model *model = calloc(1, sizeof *model);
     if (model == NULL) return bc_error_nomem(err);
     model->rt = rt;
     model->references = 1;
-    rc = set_up(model, &o, err);
+    rc = bc_options_copy(&o, sizeof o, options, err);
+    if (rc == 0) rc = set_up(model, &o, err);
     if (rc < 0) {
         free_model(model);
         bc_error_context(err, "create model");

@@ -18,19 +18,6 @@ static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
     return bc_provider_put_bearer(model->api_key, put, ud);
 }
 
-int bc_chat_charge(bc_chat_reader *reader, size_t len)
-{
-    reader->total_bytes += len;
-    return reader->total_bytes > BC_MODEL_MAX_TURN_BYTES ? BARCHAN_ELIMIT : 0;
-}
-
-int bc_chat_failed(int rc, barchan_error *err)
-{
-    if (rc == BARCHAN_ENOMEM) return bc_error_nomem(err);
-    if (rc != BARCHAN_ELIMIT) return rc;
-    return bc_error_set(err, rc, "the turn is larger than %u bytes", BC_MODEL_MAX_TURN_BYTES);
-}
-
 static void *reader_create(bc_reply *reply)
 {
     bc_chat_reader *reader = calloc(1, sizeof *reader);
@@ -152,14 +139,14 @@ static int take_member(bc_chat_reader *reader, const bc_json_iter *member, barch
 static int take_message(bc_chat_reader *reader, bc_json_span message, barchan_error *err)
 {
     bc_json_iter iter;
-    int rc = bc_chat_charge(reader, message.len);
+    int rc = bc_turn_charge(&reader->total_bytes, message.len);
     if (rc == 0) rc = bc_json_iter_init(&iter, message, err);
     while (rc == 1 && (rc = bc_json_iter_next(&iter, err)) == 1) {
         rc = take_member(reader, &iter, err);
         if (rc < 0) break;
         rc = 1;
     }
-    return bc_chat_failed(rc, err);
+    return bc_turn_failed(rc, err);
 }
 
 static int take_choice(bc_chat_reader *reader, const json_t *view, bc_json_span choice,
@@ -238,7 +225,8 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
         return 0;
     }
     int rc = bc_json_view(&view, data.data, data.len, 0, err);
-    if (rc < 0) return bc_error_context(err, "an event of the stream");
+    if (rc < 0) bc_error_context(err, "an event of the stream");
+    if (rc < 0) return rc;
     if (strcmp(name, "error") == 0 && json_object_get(view, "error") == NULL) {
         return bc_provider_error(err, 200, view, reader->reply->secrets);
     }
@@ -281,7 +269,7 @@ static int end(void *self, barchan_error *err)
     bc_reply *reply = reader->reply;
     if (!reader->begun || !reader->ended) return bc_provider_incomplete(reader->begun, err);
     int rc = settle(reader);
-    if (rc < 0) return bc_chat_failed(rc, err);
+    if (rc < 0) return bc_turn_failed(rc, err);
     int nothing = reply->text.len == 0 && reader->call_count == 0 && reply->refusal.len == 0;
     if (reply->stop == BC_STOP_NONE && nothing) {
         rc = bc_error_set(err, BARCHAN_EPROTOCOL,
@@ -295,7 +283,7 @@ static int end(void *self, barchan_error *err)
     if (reply->stop == BC_STOP_NONE) reply->stop = BC_STOP_END_TURN;
     rc = bc_chat_finish_calls(reader, err);
     if (rc == 0) rc = bc_reply_finish(reply, err);
-    if (rc == 0) rc = bc_chat_failed(bc_chat_finish_details(reader), err);
+    if (rc == 0) rc = bc_turn_failed(bc_chat_finish_details(reader), err);
     return rc < 0 ? rc : bc_chat_turn(reader, err);
 }
 

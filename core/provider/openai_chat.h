@@ -69,8 +69,5 @@ bc_stop bc_chat_stop(const char *label);
 void bc_chat_usage(bc_reply *reply, const json_t *usage);
 /* openai_chat_turn.c: the message to echo. */
 int bc_chat_turn(bc_chat_reader *reader, barchan_error *err);
-/* BARCHAN_ELIMIT once the turn holds too much. */
-int bc_chat_charge(bc_chat_reader *reader, size_t len);
-int bc_chat_failed(int rc, barchan_error *err);
 
 #endif

@@ -141,18 +141,14 @@ static bc_chat_call *find(bc_chat_reader *reader, const entry *e, size_t positio
     return call != NULL && begins_another(reader, call, e) ? NULL : call;
 }
 
-static bc_chat_call *add(bc_chat_reader *reader, barchan_error *err)
+static int add(bc_chat_reader *reader, bc_chat_call **out, barchan_error *err)
 {
     if (reader->call_count >= BC_MODEL_MAX_TOOL_CALLS) {
-        bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d tool calls",
-                     BC_MODEL_MAX_TOOL_CALLS);
-        return NULL;
+        return bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d tool calls",
+                            BC_MODEL_MAX_TOOL_CALLS);
     }
     bc_chat_call *calls = realloc(reader->calls, (reader->call_count + 1) * sizeof *calls);
-    if (calls == NULL) {
-        bc_error_nomem(err);
-        return NULL;
-    }
+    if (calls == NULL) return bc_error_nomem(err);
     reader->calls = calls;
     bc_chat_call *call = &calls[reader->call_count++];
     memset(call, 0, sizeof *call);
@@ -162,7 +158,8 @@ static bc_chat_call *add(bc_chat_reader *reader, barchan_error *err)
     bc_text_init(&call->arguments);
     bc_buf_init(&call->object, BC_MODEL_MAX_TURN_BYTES);
     bc_buf_init(&call->extra, BC_MODEL_MAX_TURN_BYTES);
-    return call;
+    *out = call;
+    return 0;
 }
 
 /* The name may come late, again with every piece, growing, or in pieces. */
@@ -246,12 +243,12 @@ static int take_entry(bc_chat_reader *reader, const entry *e, size_t position, s
                       barchan_error *err)
 {
     bc_chat_call *call = find(reader, e, position, count);
-    if (call == NULL) call = add(reader, err);
-    if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    int rc = call == NULL ? add(reader, &call, err) : 0;
+    if (rc < 0) return rc;
     if (call->index < 0) call->index = e->index;
     call->list = reader->lists;
     call->had_arguments |= e->arguments.len > 0;
-    int rc = bc_chat_charge(reader, e->whole.len);
+    rc = bc_turn_charge(&reader->total_bytes, e->whole.len);
     if (rc == 0 && is_text(e->id) && bc_text_is_empty(&call->id)) {
         rc = bc_text_append(&call->id, e->id);
     }
@@ -260,7 +257,7 @@ static int take_entry(bc_chat_reader *reader, const entry *e, size_t position, s
     if (rc == 0) rc = take_extra(reader, call, e->whole);
     int begun = !bc_text_is_empty(&call->arguments) || call->object.len > 0;
     if (rc == 0 && begun) rc = announce(reader, call);
-    return bc_chat_failed(rc, err);
+    return bc_turn_failed(rc, err);
 }
 
 int bc_chat_take_calls(bc_chat_reader *reader, bc_json_span list, barchan_error *err)
@@ -303,9 +300,10 @@ int bc_chat_take_function(bc_chat_reader *reader, bc_json_span function, barchan
 
 static int finish_call(bc_chat_reader *reader, bc_chat_call *call, barchan_error *err)
 {
-    bc_call *done = bc_reply_add_call(reader->reply, err);
-    if (done == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
-    int rc = announce(reader, call);
+    bc_call *done = NULL;
+    int rc = bc_reply_add_call(reader->reply, &done, err);
+    if (rc < 0) return rc;
+    rc = announce(reader, call);
     if (rc == 0) rc = bc_text_settle(&call->id, 1, NULL);
     if (rc == 0) rc = bc_text_settle(&call->name, 1, NULL);
     if (rc == 0) rc = bc_text_settle(&call->arguments, 1, NULL);
@@ -315,7 +313,7 @@ static int finish_call(bc_chat_reader *reader, bc_chat_call *call, barchan_error
     for (int i = 0; i < 3 && rc == 0; i++) {
         rc = bc_buf_append(to[i], bc_buf_data(from[i]), from[i]->len);
     }
-    return bc_chat_failed(rc, err);
+    return bc_turn_failed(rc, err);
 }
 
 int bc_chat_finish_calls(bc_chat_reader *reader, barchan_error *err)

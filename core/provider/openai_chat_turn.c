@@ -103,5 +103,5 @@ int bc_chat_turn(bc_chat_reader *reader, barchan_error *err)
         bc_out_close(&out, ']');
     }
     bc_out_close(&out, '}');
-    return bc_chat_failed(out.rc, err);
+    return bc_turn_failed(out.rc, err);
 }

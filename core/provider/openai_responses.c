@@ -24,19 +24,6 @@ static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
     return bc_provider_put_bearer(model->api_key, put, ud);
 }
 
-int bc_responses_charge(bc_responses_reader *reader, size_t len)
-{
-    reader->total_bytes += len;
-    return reader->total_bytes > BC_MODEL_MAX_TURN_BYTES ? BARCHAN_ELIMIT : 0;
-}
-
-int bc_responses_failed(int rc, barchan_error *err)
-{
-    if (rc == BARCHAN_ENOMEM) return bc_error_nomem(err);
-    if (rc != BARCHAN_ELIMIT) return rc;
-    return bc_error_set(err, rc, "the turn is larger than %u bytes", BC_MODEL_MAX_TURN_BYTES);
-}
-
 static void *reader_create(bc_reply *reply)
 {
     bc_responses_reader *reader = calloc(1, sizeof *reader);
@@ -168,21 +155,22 @@ static int take_item_event(bc_responses_reader *reader, const char *type, const 
 {
     bc_json_span value;
     int64_t index = bc_json_get_integer(view, "output_index", 0);
-    bc_response_item *item = bc_response_item_at(reader, index, err);
-    if (item == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    bc_response_item *item = NULL;
+    int rc = bc_response_item_at(reader, index, &item, err);
+    if (rc < 0) return rc;
     reader->begun = 1;
     if (strcmp(type, "output_item.added") == 0) return begin_item(reader, item, view);
     if (strcmp(type, "reasoning_summary_part.added") == 0) return begin_part(reader, item);
     if (strcmp(type, "output_item.done") == 0) {
-        int rc = bc_json_member(data, "item", &value, err);
+        rc = bc_json_member(data, "item", &value, err);
         return rc == 1 ? bc_response_item_done(reader, index, value, err) : rc;
     }
-    int rc = bc_json_member(data, "delta", &value, err);
+    rc = bc_json_member(data, "delta", &value, err);
     if (rc != 1) return rc;
-    rc = bc_responses_charge(reader, value.len);
+    rc = bc_turn_charge(&reader->total_bytes, value.len);
     if (rc == 0 && strcmp(type, "output_text.delta") == 0) rc = show_text(reader, item, value);
     if (rc == 0 && strncmp(type, "reasoning_", 10) == 0) rc = show_thought(reader, item, value);
-    return bc_responses_failed(rc, err);
+    return bc_turn_failed(rc, err);
 }
 
 static int is_item_event(const char *type)
@@ -240,8 +228,8 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     /* Nothing counts after the last word; some servers add an end marker, which is none here. */
     if (reader->terminal || (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0)) return 0;
     int rc = bc_json_view(&view, data.data, data.len, 0, err);
-    if (rc < 0) return bc_error_context(err, "an event of the stream");
-    return take_event(reader, view, data, err);
+    if (rc < 0) bc_error_context(err, "an event of the stream");
+    return rc < 0 ? rc : take_event(reader, view, data, err);
 }
 
 static bc_progress progress(const void *self)

@@ -29,9 +29,9 @@ typedef struct bc_responses_reader {
 } bc_responses_reader;
 
 /* openai_responses_items.c */
-/* The item at this place, made when it is new; NULL with err set when there are too many. */
-bc_response_item *bc_response_item_at(bc_responses_reader *reader, int64_t index,
-                                      barchan_error *err);
+/* The item at this place, made when it is new. Others' places in memory change with it. */
+int bc_response_item_at(bc_responses_reader *reader, int64_t index, bc_response_item **out,
+                        barchan_error *err);
 /* The item is done: keeps its bytes. */
 int bc_response_item_done(bc_responses_reader *reader, int64_t index, bc_json_span item,
                           barchan_error *err);
@@ -46,9 +46,5 @@ int bc_response_announce(bc_responses_reader *reader, bc_response_item *item, co
 
 /* openai_responses_turn.c: {"output":[…]}, the items to send back. */
 int bc_responses_turn(bc_responses_reader *reader, barchan_error *err);
-
-/* BARCHAN_ELIMIT once the turn holds too much. */
-int bc_responses_charge(bc_responses_reader *reader, size_t len);
-int bc_responses_failed(int rc, barchan_error *err);
 
 #endif

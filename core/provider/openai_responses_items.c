@@ -23,27 +23,28 @@ static void clear_item(bc_response_item *item)
     bc_text_clear(&item->thought);
 }
 
-bc_response_item *bc_response_item_at(bc_responses_reader *reader, int64_t index,
-                                      barchan_error *err)
+int bc_response_item_at(bc_responses_reader *reader, int64_t index, bc_response_item **out,
+                        barchan_error *err)
 {
     size_t at = reader->item_count;
     while (at > 0 && reader->items[at - 1].index > index)
         at--;
-    if (at > 0 && reader->items[at - 1].index == index) return &reader->items[at - 1];
+    if (at > 0 && reader->items[at - 1].index == index) {
+        *out = &reader->items[at - 1];
+        return 0;
+    }
     if (reader->item_count >= BC_MODEL_MAX_BLOCKS) {
-        bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d items", BC_MODEL_MAX_BLOCKS);
-        return NULL;
+        return bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d items",
+                            BC_MODEL_MAX_BLOCKS);
     }
     bc_response_item *items = realloc(reader->items, (reader->item_count + 1) * sizeof *items);
-    if (items == NULL) {
-        bc_error_nomem(err);
-        return NULL;
-    }
+    if (items == NULL) return bc_error_nomem(err);
     reader->items = items;
     memmove(&items[at + 1], &items[at], (reader->item_count - at) * sizeof *items);
     reader->item_count++;
     init_item(&items[at], index);
-    return &items[at];
+    *out = &items[at];
+    return 0;
 }
 
 void bc_response_clear_items(bc_responses_reader *reader)
@@ -58,13 +59,13 @@ void bc_response_clear_items(bc_responses_reader *reader)
 int bc_response_item_done(bc_responses_reader *reader, int64_t index, bc_json_span span,
                           barchan_error *err)
 {
-    bc_response_item *item = bc_response_item_at(reader, index, err);
-    if (item == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
-    if (span.len == 0 || span.data[0] != '{') return 0;
-    int rc = bc_responses_charge(reader, span.len);
+    bc_response_item *item = NULL;
+    int rc = bc_response_item_at(reader, index, &item, err);
+    if (rc < 0 || span.len == 0 || span.data[0] != '{') return rc;
+    rc = bc_turn_charge(&reader->total_bytes, span.len);
     bc_buf_reset(&item->raw);
     if (rc == 0) rc = bc_buf_append(&item->raw, span.data, span.len);
-    return bc_responses_failed(rc, err);
+    return bc_turn_failed(rc, err);
 }
 
 int bc_response_take_output(bc_responses_reader *reader, bc_json_span list, barchan_error *err)
@@ -150,11 +151,12 @@ static int add_string(bc_buf *to, const json_t *view, const char *key)
 static int add_call(bc_responses_reader *reader, bc_response_item *item, const json_t *view,
                     const char *arguments, barchan_error *err)
 {
-    bc_call *call = bc_reply_add_call(reader->reply, err);
-    if (call == NULL) return err != NULL ? err->code : BARCHAN_ENOMEM;
+    bc_call *call = NULL;
+    int rc = bc_reply_add_call(reader->reply, &call, err);
+    if (rc < 0) return rc;
     item->has_call = 1;
     item->call = reader->reply->call_count - 1;
-    int rc = add_string(&call->id, view, "call_id");
+    rc = add_string(&call->id, view, "call_id");
     if (rc == 0 && call->id.len == 0) rc = add_string(&call->id, view, "id");
     if (rc == 0) rc = add_string(&call->name, view, "name");
     if (rc == 0) rc = add_string(&call->arguments, view, arguments);
@@ -223,5 +225,5 @@ int bc_response_finish_items(bc_responses_reader *reader, barchan_error *err)
     for (size_t i = 0; i < reader->item_count && rc == 0; i++)
         rc = take_acts(reader, &reader->items[i], err);
     if (rc == 0 && reader->reply->refusal.len > 0) reader->reply->stop = BC_STOP_REFUSAL;
-    return bc_responses_failed(rc, err);
+    return bc_turn_failed(rc, err);
 }

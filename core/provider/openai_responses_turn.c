@@ -87,5 +87,5 @@ int bc_responses_turn(bc_responses_reader *reader, barchan_error *err)
     }
     bc_out_close(&out, ']');
     bc_out_close(&out, '}');
-    return bc_responses_failed(out.rc, err);
+    return bc_turn_failed(out.rc, err);
 }

@@ -17,11 +17,11 @@ const bc_provider *bc_provider_find(const char *name)
 
 static bc_json_span trim(bc_json_span text)
 {
-    while (text.len > 0 && strchr(" \t\r\n", text.data[0]) != NULL) {
+    while (text.len > 0 && memchr(" \t\r\n", text.data[0], 4) != NULL) {
         text.data++;
         text.len--;
     }
-    while (text.len > 0 && strchr(" \t\r\n", text.data[text.len - 1]) != NULL)
+    while (text.len > 0 && memchr(" \t\r\n", text.data[text.len - 1], 4) != NULL)
         text.len--;
     return text;
 }

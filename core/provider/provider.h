@@ -76,11 +76,12 @@ int bc_provider_put_bearer(const char *key, bc_put_header_fn put, void *ud);
 int bc_provider_has_header(const bc_model_info *model, const char *name);
 /* Whether the base URL's host is this one or below it. */
 int bc_provider_host_is(const bc_model_info *model, const char *host);
-/* Writes `extra` after the body's own members: a null removes a member, anything else replaces it.
- * Body members are written through bc_body_key, which says whether to write one. */
-/* bc_body_has_tools: the body will have a list of tools that is not empty, from wherever. */
+/* The body will have a list of tools that is not empty, from wherever. */
 int bc_body_has_tools(const bc_request *request);
+/* Begins a member of the body: 1, or 0 when `extra` has it and its value must not be written. */
 int bc_body_key(bc_out *out, const bc_request *request, const char *key);
+/* Writes `extra` after the body's own members: a null removes a member, anything else replaces it.
+ */
 void bc_body_extra(bc_out *out, const bc_request *request);
 
 /* The declarations as one value, in the form of that name (tools_render.c). */

@@ -29,18 +29,18 @@ static int read_file(bc_replay *replay, barchan_error *err)
         return bc_error_set(err, S_ISDIR(st.st_mode) ? BARCHAN_EISDIR : BARCHAN_ENOTREG,
                             "read the transcript %.200s: it is no regular file", replay->path);
     }
+    char block[1 << 16];
     for (;;) {
-        char *room = bc_buf_reserve(&replay->file, 1 << 16);
-        if (room == NULL) {
-            return bc_error_set(err, BARCHAN_ELIMIT,
-                                "the transcript %.200s is larger than %u bytes", replay->path,
-                                BC_JSON_MAX_BYTES);
-        }
-        ssize_t n = read(fd, room, 1 << 16);
+        ssize_t n = read(fd, block, sizeof block);
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return bc_error_set_os(err, errno, "read the transcript %.200s", replay->path);
         if (n == 0) return 0;
-        bc_buf_commit(&replay->file, (size_t)n);
+        int rc = bc_buf_append(&replay->file, block, (size_t)n);
+        if (rc == BARCHAN_ENOMEM) return bc_error_nomem(err);
+        if (rc < 0) {
+            return bc_error_set(err, rc, "the transcript %.200s is larger than %u bytes",
+                                replay->path, BC_JSON_MAX_BYTES);
+        }
     }
 }
 

@@ -92,26 +92,23 @@ int bc_reply_announce(bc_reply *reply, bc_json_span name)
     return show(reply, BARCHAN_DELTA_TOOL_CALL, name);
 }
 
-bc_call *bc_reply_add_call(bc_reply *reply, barchan_error *err)
+int bc_reply_add_call(bc_reply *reply, bc_call **out, barchan_error *err)
 {
     if (reply->call_count >= BC_MODEL_MAX_TOOL_CALLS) {
-        bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d tool calls",
-                     BC_MODEL_MAX_TOOL_CALLS);
-        return NULL;
+        return bc_error_set(err, BARCHAN_ELIMIT, "the turn has more than %d tool calls",
+                            BC_MODEL_MAX_TOOL_CALLS);
     }
     size_t count = reply->call_count + 1;
     bc_call *calls = realloc(reply->calls, count * sizeof *calls);
-    if (calls == NULL) {
-        bc_error_nomem(err);
-        return NULL;
-    }
+    if (calls == NULL) return bc_error_nomem(err);
     reply->calls = calls;
     bc_call *call = &calls[reply->call_count++];
     memset(call, 0, sizeof *call);
     bc_buf_init(&call->id, BC_MODEL_MAX_ID_BYTES);
     bc_buf_init(&call->name, BC_MODEL_MAX_TURN_BYTES);
     bc_buf_init(&call->arguments, 3 * (size_t)BC_MODEL_MAX_TURN_BYTES);
-    return call;
+    *out = call;
+    return 0;
 }
 
 static const char *why_cut(bc_stop stop);
@@ -137,6 +134,19 @@ int64_t bc_reply_count(const json_t *usage, const char *key)
     int64_t count = bc_json_get_integer(usage, key, 0);
     if (count < 0) return 0;
     return count < BC_MODEL_MAX_COUNT ? count : BC_MODEL_MAX_COUNT;
+}
+
+int bc_turn_charge(size_t *total, size_t len)
+{
+    *total += len;
+    return *total > BC_MODEL_MAX_TURN_BYTES ? BARCHAN_ELIMIT : 0;
+}
+
+int bc_turn_failed(int rc, barchan_error *err)
+{
+    if (rc == BARCHAN_ENOMEM) return bc_error_nomem(err);
+    if (rc != BARCHAN_ELIMIT) return rc;
+    return bc_error_set(err, rc, "the turn is larger than %u bytes", BC_MODEL_MAX_TURN_BYTES);
 }
 
 /* ---- the rules ---- */

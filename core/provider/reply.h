@@ -68,8 +68,8 @@ int bc_reply_text(bc_reply *reply, bc_json_span piece);
 int bc_reply_reasoning(bc_reply *reply, bc_json_span piece);
 /* Shows that a call has begun. */
 int bc_reply_announce(bc_reply *reply, bc_json_span name);
-/* A new, empty call; NULL with err set when there are too many. */
-bc_call *bc_reply_add_call(bc_reply *reply, barchan_error *err);
+/* A new, empty call. */
+int bc_reply_add_call(bc_reply *reply, bc_call **out, barchan_error *err);
 /* A reason to stop and the provider's label for it. It may be told more than once: a later one does
  * not lift a stricter one, and an unknown or empty label says nothing once there is a known one. */
 void bc_reply_take_stop(bc_reply *reply, bc_stop stop, const char *label);
@@ -79,6 +79,11 @@ int64_t bc_reply_count(const json_t *usage, const char *key);
 /* The provider's turn is complete: checks the calls, gives missing and repeated ids a new one and
  * settles the stop reason. */
 int bc_reply_finish(bc_reply *reply, barchan_error *err);
+
+/* Counts what a reader keeps of a turn; BARCHAN_ELIMIT once that is too much. */
+int bc_turn_charge(size_t *total, size_t len);
+/* Gives the words for a failure that came without: no memory, or a turn that holds too much. */
+int bc_turn_failed(int rc, barchan_error *err);
 
 /* Where the turn came from, for `raw`. */
 typedef struct bc_origin {

@@ -97,8 +97,7 @@ static int render(const char *format, const char *tools, size_t len, char **json
     cleanup_free bc_tool *list = NULL;
     size_t count = 0;
     int rc = bc_json_view(&view, tools, len, 0, err);
-    if (rc == BARCHAN_EPROTOCOL && err != NULL) err->code = BARCHAN_EINVAL;
-    if (rc == BARCHAN_EPROTOCOL) rc = BARCHAN_EINVAL;
+    if (rc == BARCHAN_EPROTOCOL) rc = bc_error_recode(err, BARCHAN_EINVAL);
     if (rc == 0) rc = bc_tools_parse((bc_json_span){tools, len}, view, &list, &count, err);
     if (rc < 0) return rc;
     cleanup_buf bc_buf buf;

@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "base/limits.h"
 
 #define CHILD_STACK_BYTES (64 * 1024)
@@ -20,7 +21,6 @@ struct bc_child {
     bc_watch *watch;
     bc_child_exit_fn on_exit;
     void *ud;
-    int pid;
     int pidfd;
     int reaped;
 };
@@ -48,7 +48,9 @@ static int child_main(void *argument)
         if (dup3(start->fds[i], i, 0) < 0) goto failed;
     }
     /* The program's own descriptor stays open for the exec and closes with it (CLOEXEC). */
-    syscall(SYS_close_range, (unsigned)options->fd_count, ~0U, CLOSE_RANGE_CLOEXEC);
+    if (syscall(SYS_close_range, (unsigned)options->fd_count, ~0U, CLOSE_RANGE_CLOEXEC) < 0) {
+        goto failed; /* the host's descriptors would go along */
+    }
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -79,6 +81,7 @@ static int lift_fds(struct start *start, int *null_fd)
     for (int i = 0; i < start->options->fd_count; i++) {
         int fd = start->options->fds[i];
         if (fd < 0 && *null_fd < 0) *null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+        if (fd < 0 && *null_fd < 0) return -1;
         start->fds[i] = fcntl(fd < 0 ? *null_fd : fd, F_DUPFD_CLOEXEC, BC_CHILD_MAX_FDS);
         if (start->fds[i] < 0) return -1;
     }
@@ -137,8 +140,7 @@ int bc_child_spawn(bc_child **out, barchan_runtime *rt, const bc_child_options *
     bc_child *child = calloc(1, sizeof *child);
     if (child == NULL) return bc_error_nomem(err);
     *child = (bc_child){.rt = rt, .on_exit = on_exit, .ud = ud, .pidfd = -1};
-    child->pid = start_child(options, &child->pidfd);
-    if (child->pid < 0) {
+    if (start_child(options, &child->pidfd) < 0) {
         int os_error = errno;
         free(child);
         return bc_error_set_os(err, os_error, "start a process");
@@ -153,11 +155,6 @@ int bc_child_spawn(bc_child **out, barchan_runtime *rt, const bc_child_options *
     return 0;
 }
 
-int bc_child_pid(const bc_child *child)
-{
-    return child->pid;
-}
-
 int bc_child_pidfd(const bc_child *child)
 {
     return child->pidfd;
@@ -169,13 +166,17 @@ void bc_child_kill(bc_child *child, int signal_number)
 }
 
 /* The watch made the descriptor non-blocking, so waitid says EAGAIN until the death has happened;
- * it takes microseconds. ECHILD means that the host reaped it. */
+ * it takes microseconds, unless the kernel holds the process. ECHILD means that the host reaped
+ * it. */
 static void reap_killed(bc_child *child)
 {
     struct pollfd pfd = {.fd = child->pidfd, .events = POLLIN};
+    int64_t deadline = bc_clock_ms() + BC_DESTROY_WAIT_MS;
     while (waitid(P_PIDFD, (id_t)child->pidfd, &(siginfo_t){0}, WEXITED | __WALL) < 0 &&
            (errno == EINTR || errno == EAGAIN)) {
-        poll(&pfd, 1, -1);
+        int64_t left = deadline - bc_clock_ms();
+        if (left <= 0) return;
+        poll(&pfd, 1, (int)left);
     }
 }
 

@@ -25,7 +25,6 @@ typedef void (*bc_child_exit_fn)(bc_child *child, int status, void *ud);
  * the given ones. The cost does not grow with the host's memory. A failed exec is an error here. */
 int bc_child_spawn(bc_child **out, barchan_runtime *rt, const bc_child_options *options,
                    bc_child_exit_fn on_exit, void *ud, barchan_error *err);
-int bc_child_pid(const bc_child *child);
 int bc_child_pidfd(const bc_child *child);
 void bc_child_kill(bc_child *child, int signal_number);
 /* Kills it if it still runs, reaps it, and frees the handle without calling on_exit. */

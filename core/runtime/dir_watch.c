@@ -12,9 +12,6 @@
 #define EVENTS                                                                        \
     (IN_CLOSE_WRITE | IN_MODIFY | IN_ATTRIB | IN_CREATE | IN_DELETE | IN_MOVED_FROM | \
      IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR)
-/* How often a directory that is not there is looked for. */
-#define RETRY_MS 500
-
 struct dir {
     char *path;
     int wd; /* -1: not there */
@@ -23,6 +20,8 @@ struct dir {
 struct bc_dir_watch {
     bc_watch *watch;
     bc_timer *quiet, *retry;
+    barchan_runtime *rt;
+    int failed; /* said so already */
     int fd;
     struct dir *dirs;
     size_t count;
@@ -47,28 +46,44 @@ static void on_quiet(void *ud)
     self->fn(self->ud);
 }
 
-/* Watches each directory under its name anew: a replaced one is another inode. */
-static int attach(bc_dir_watch *self)
+/* Whether it is just not there now. Anything else (no right, no watch left) would go on in silence.
+ */
+static int is_missing(int os_error)
 {
-    int missing = 0;
+    return os_error == ENOENT || os_error == ENOTDIR;
+}
+
+/* Watches each directory under its name anew: a replaced one is another inode. The first failure
+ * other than a missing directory is told; the others are watched all the same. */
+static int attach(bc_dir_watch *self, barchan_error *err)
+{
+    int rc = 0;
     for (size_t i = 0; i < self->count; i++) {
         int wd = inotify_add_watch(self->fd, self->dirs[i].path, EVENTS);
+        if (wd < 0 && rc == 0 && !is_missing(errno)) {
+            rc =
+                bc_error_set_os(err, errno, "watch '%s'%s", self->dirs[i].path,
+                                errno == ENOSPC ? " (fs.inotify.max_user_watches is used up)" : "");
+        }
         if (wd != self->dirs[i].wd) {
             if (self->dirs[i].wd >= 0) inotify_rm_watch(self->fd, self->dirs[i].wd);
             self->dirs[i].wd = wd;
             something_happened(self);
         }
-        if (wd < 0) missing = 1;
     }
     /* A rename of a parent gives no event here, so names are looked up now and then all the same.
      */
-    bc_timer_set(self->retry, RETRY_MS);
-    return missing;
+    bc_timer_set(self->retry, BC_DIR_WATCH_RETRY_MS);
+    return rc;
 }
 
 static void on_retry(void *ud)
 {
-    attach(ud);
+    bc_dir_watch *self = ud;
+    barchan_error err;
+    int failed = attach(self, &err) < 0;
+    if (failed && !self->failed) bc_log(self->rt, BARCHAN_LOG_WARN, "%s", err.message);
+    self->failed = failed;
 }
 
 static void on_readable(void *ud, unsigned events)
@@ -113,6 +128,7 @@ int bc_dir_watch_open(bc_dir_watch **out, barchan_runtime *rt, const char *const
     *out = NULL;
     bc_dir_watch *self = calloc(1, sizeof *self);
     if (self == NULL) return bc_error_nomem(err);
+    self->rt = rt;
     self->fn = fn;
     self->ud = ud;
     self->fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
@@ -122,11 +138,11 @@ int bc_dir_watch_open(bc_dir_watch **out, barchan_runtime *rt, const char *const
     if (rc == 0) rc = bc_timer_open(&self->retry, rt, on_retry, self, err);
     if (rc == 0) rc = bc_watch_open(&self->watch, rt, self->fd, on_readable, self, err);
     if (rc == 0) rc = bc_watch_set(self->watch, BC_READABLE, err);
+    if (rc == 0) rc = attach(self, err);
     if (rc < 0) {
         bc_dir_watch_close(self);
         return rc;
     }
-    attach(self);
     bc_timer_set(self->quiet, -1); /* the listener has read them, or is about to */
     self->first_event_ms = 0;
     *out = self;

@@ -22,7 +22,7 @@ static void fail(bc_http *http, int code, const char *message)
 {
     if (http->failed) return;
     http->failed = 1;
-    bc_error_set(&http->error, code, "%s: %s", http->host, message);
+    bc_error_set(&http->error, code, "%.200s: %s", http->host, message);
 }
 
 /* ---- curl's callbacks: they only take notes ---- */

@@ -14,16 +14,23 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/limits.h"
+#include "base/options.h"
 
 int bc_runtime_check(const barchan_runtime *rt, barchan_error *err)
 {
     if (rt == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the runtime is NULL");
-    if (*rt->fork_mark == 0) {
+    if (!bc_runtime_is_own(rt)) {
         return bc_error_set(err, BARCHAN_EINVAL,
                             "the runtime belongs to the process that forked this one; "
                             "create another one in the child");
     }
+    if (rt->ending) return bc_error_set(err, BARCHAN_ECLOSED, "the runtime is being destroyed");
     return 0;
+}
+
+int bc_runtime_is_own(const barchan_runtime *rt)
+{
+    return *rt->fork_mark != 0;
 }
 
 /* ---- the ready list ---- */
@@ -150,14 +157,8 @@ static void wait_ready(barchan_runtime *rt, int timeout_ms)
     uv_update_time(&rt->loop);
 }
 
-int barchan_runtime_pump(barchan_runtime *rt, int timeout_ms, barchan_error *err)
+static int pump(barchan_runtime *rt, int timeout_ms)
 {
-    int rc = bc_runtime_check(rt, err);
-    if (rc < 0) return rc;
-    if (rt->dispatching > 0) {
-        return bc_error_set(err, BARCHAN_EBUSY,
-                            "the runtime cannot be pumped from inside one of its callbacks");
-    }
     rt->pumping++;
     uv_update_time(&rt->loop);
     int count = collect_and_dispatch(rt);
@@ -168,6 +169,17 @@ int barchan_runtime_pump(barchan_runtime *rt, int timeout_ms, barchan_error *err
     rearm(rt);
     rt->pumping--;
     return count;
+}
+
+int barchan_runtime_pump(barchan_runtime *rt, int timeout_ms, barchan_error *err)
+{
+    int rc = bc_runtime_check(rt, err);
+    if (rc < 0) return rc;
+    if (rt->dispatching > 0) {
+        return bc_error_set(err, BARCHAN_EBUSY,
+                            "the runtime cannot be pumped from inside one of its callbacks");
+    }
+    return pump(rt, timeout_ms);
 }
 
 int bc_runtime_may_wait(barchan_runtime *rt, barchan_error *err)
@@ -191,14 +203,6 @@ int bc_runtime_wait(barchan_runtime *rt, const int *done, barchan_error *err)
 }
 
 /* ---- create and destroy ---- */
-
-static void copy_options(barchan_runtime *rt, const barchan_runtime_options *options)
-{
-    if (options == NULL) return;
-    size_t size =
-        options->struct_size < sizeof rt->options ? options->struct_size : sizeof rt->options;
-    memcpy(&rt->options, options, size);
-}
 
 /* Frees a runtime whose loop was never run. */
 static void discard(barchan_runtime *rt)
@@ -236,12 +240,12 @@ int barchan_runtime_create(barchan_runtime **out, const barchan_runtime_options 
     *out = NULL;
     barchan_runtime *rt = calloc(1, sizeof *rt);
     if (rt == NULL) return bc_error_nomem(err);
-    copy_options(rt, options);
     rt->epoll_fd = rt->timer_fd = -1;
     list_init(&rt->ready);
     rt->residents.next = rt->residents.prev = &rt->residents;
     rt->posts_tail = &rt->posts;
-    int rc = map_fork_mark(rt, err);
+    int rc = bc_options_copy(&rt->options, sizeof rt->options, options, err);
+    if (rc == 0) rc = map_fork_mark(rt, err);
     if (rc == 0 && rt->options.guest_path != NULL) {
         rt->options.guest_path = rt->guest_path = strdup(rt->options.guest_path);
         if (rt->guest_path == NULL) rc = bc_error_nomem(err);
@@ -257,7 +261,8 @@ int barchan_runtime_create(barchan_runtime **out, const barchan_runtime_options 
     }
     if (rc < 0) {
         discard(rt);
-        return bc_error_context(err, "create a runtime");
+        bc_error_context(err, "create a runtime");
+        return rc;
     }
     pthread_mutex_init(&rt->post_lock, NULL);
     rc = bc_posts_open(rt, err);
@@ -270,21 +275,33 @@ int barchan_runtime_create(barchan_runtime **out, const barchan_runtime_options 
     return 0;
 }
 
+/* Callbacks made here may not wait, and find the runtime closed to new work: what is ended stays
+ * ended, and nothing is started in a room that is gone. */
 static void end_everything(barchan_runtime *rt)
 {
+    bc_posts_run(rt);
+    rt->ending = 1;
+    rt->dispatching++;
     while (rt->residents.next != &rt->residents) {
         bc_resident *newest = rt->residents.next;
         newest->end(newest); /* removes it, and may free it */
     }
+    rt->dispatching--;
     int64_t deadline = bc_clock_ms() + BC_DESTROY_WAIT_MS;
-    while (rt->holds > 0 && bc_clock_ms() < deadline) {
-        barchan_runtime_pump(rt, 50, NULL);
-    }
+    while (rt->holds > 0 && bc_clock_ms() < deadline)
+        pump(rt, 50);
+    rt->dispatching++;
     for (int i = BC_ROOM_COUNT - 1; i >= 0; i--) {
-        if (rt->rooms[i].end != NULL) rt->rooms[i].end(rt->rooms[i].data);
+        void *data = rt->rooms[i].data;
+        rt->rooms[i].data = NULL;
+        if (data != NULL) rt->rooms[i].end(data);
     }
+    rt->dispatching--;
     /* Callbacks of what was just ended are due once more; they may defer further ones. */
-    for (int round = 0; round < 16 && (bc_posts_run(rt) + dispatch(rt)) > 0; round++) {}
+    for (int round = 0; round < BC_DESTROY_ROUNDS && (bc_posts_run(rt) + dispatch(rt)) > 0; round++)
+        ;
+    bc_posts_end(rt);
+    dispatch(rt);
 }
 
 /* Whatever its owner left open: it must not keep the loop. Its memory is the owner's. */
@@ -296,8 +313,7 @@ static void close_handle(uv_handle_t *handle, void *ud)
 
 void barchan_runtime_destroy(barchan_runtime *rt)
 {
-    if (rt == NULL) return;
-    if (*rt->fork_mark == 0) return; /* a forked child: nothing here is its own to end */
+    if (rt == NULL || !bc_runtime_is_own(rt)) return;
     end_everything(rt);
     uv_walk(&rt->loop, close_handle, NULL);
     while (uv_loop_close(&rt->loop) == UV_EBUSY) {
@@ -323,5 +339,8 @@ void bc_log(barchan_runtime *rt, barchan_log_level level, const char *format, ..
     va_start(args, format);
     vsnprintf(line, sizeof line, format, args);
     va_end(args);
+    for (char *c = line; *c != '\0'; c++) {
+        if (*c == '\n' || *c == '\r') *c = ' ';
+    }
     rt->options.on_log(level, line, rt->options.log_ud);
 }

@@ -15,8 +15,11 @@
 #include <barchan/runtime.h>
 #include "base/error.h"
 
-/* Fails unless the runtime may be used here: not NULL, and not in a forked child. */
+/* Fails unless the runtime may be used here: not NULL, not in a forked child, and not while it is
+ * being destroyed (BARCHAN_ECLOSED). */
 int bc_runtime_check(const barchan_runtime *rt, barchan_error *err);
+/* 0 in a forked child, where nothing of the runtime may be ended or freed. */
+int bc_runtime_is_own(const barchan_runtime *rt);
 
 /* ---- deferred calls: run at the next dispatch. Embed one in a struct; zeroed is idle. ---- */
 
@@ -95,7 +98,8 @@ void bc_resident_remove(bc_resident *resident);
 void bc_runtime_hold(barchan_runtime *rt);
 void bc_runtime_release(barchan_runtime *rt);
 
-/* One pointer per room, made on first use and ended with the runtime, after the residents. */
+/* One pointer per room, made on first use and ended with the runtime, after the residents; NULL
+ * before and after. */
 enum { BC_ROOM_SANDBOX, BC_ROOM_HTTP, BC_ROOM_COUNT };
 void *bc_runtime_room(barchan_runtime *rt, int room);
 void bc_runtime_set_room(barchan_runtime *rt, int room, void *data, void (*end)(void *data));

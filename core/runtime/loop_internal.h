@@ -18,6 +18,7 @@ struct barchan_runtime {
     int dispatching;
     int pumping;  /* inside uv_run or a dispatch: no kick is needed */
     int changed;  /* a watch or timer changed since libuv last saw them */
+    int ending;   /* being destroyed: nothing new may begin */
     int exported; /* the host has asked for the descriptor */
     int epoll_fd; /* of {libuv's descriptor, timer_fd}; -1 until asked for */
     int timer_fd;
@@ -26,6 +27,8 @@ struct barchan_runtime {
     uv_poll_t post_poll;
     pthread_mutex_t post_lock;
     bc_post *posts, **posts_tail;
+    size_t post_count;
+    int posts_closed; /* under the lock */
 
     bc_resident residents; /* list head */
     int holds;
@@ -42,6 +45,8 @@ struct barchan_runtime {
 int bc_posts_open(barchan_runtime *rt, barchan_error *err);
 int bc_posts_run(barchan_runtime *rt); /* returns how many */
 int bc_posts_waiting(barchan_runtime *rt);
+/* Refuses further posts and runs those that wait. */
+void bc_posts_end(barchan_runtime *rt);
 /* Makes the runtime's descriptors readable. */
 void bc_runtime_kick(barchan_runtime *rt);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+#include "base/limits.h"
 
 struct bc_post {
     bc_post *next;
@@ -28,6 +29,7 @@ int bc_posts_run(barchan_runtime *rt)
     bc_post *post = rt->posts;
     rt->posts = NULL;
     rt->posts_tail = &rt->posts;
+    rt->post_count = 0;
     pthread_mutex_unlock(&rt->post_lock);
     int count = 0;
     rt->dispatching++;
@@ -63,16 +65,34 @@ int barchan_runtime_post(barchan_runtime *rt, barchan_post_fn fn, void *ud, barc
     if (rt == NULL || fn == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "post needs a runtime and a function");
     }
+    /* The lock may have been copied while it was held. */
+    if (!bc_runtime_is_own(rt)) return bc_runtime_check(rt, err);
     bc_post *post = malloc(sizeof *post);
     if (post == NULL) return bc_error_nomem(err);
     *post = (bc_post){.fn = fn, .ud = ud};
     pthread_mutex_lock(&rt->post_lock);
-    *rt->posts_tail = post;
-    rt->posts_tail = &post->next;
-    /* Under the lock: once it is released, the runtime may run the post and be destroyed. */
-    bc_runtime_kick(rt);
+    int closed = rt->posts_closed, full = rt->post_count >= BC_POST_MAX;
+    if (!closed && !full) {
+        *rt->posts_tail = post;
+        rt->posts_tail = &post->next;
+        rt->post_count++;
+        /* Under the lock: once it is released, the runtime may run the post and be destroyed. */
+        bc_runtime_kick(rt);
+    }
     pthread_mutex_unlock(&rt->post_lock);
-    return 0;
+    if (!closed && !full) return 0;
+    free(post);
+    if (closed) return bc_error_set(err, BARCHAN_ECLOSED, "the runtime is being destroyed");
+    return bc_error_set(err, BARCHAN_ELIMIT,
+                        "%d posts wait already: the runtime's thread does not pump", BC_POST_MAX);
+}
+
+void bc_posts_end(barchan_runtime *rt)
+{
+    pthread_mutex_lock(&rt->post_lock);
+    rt->posts_closed = 1;
+    pthread_mutex_unlock(&rt->post_lock);
+    bc_posts_run(rt);
 }
 
 int bc_posts_open(barchan_runtime *rt, barchan_error *err)

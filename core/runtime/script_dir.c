@@ -44,19 +44,21 @@ static int check_owner(const struct stat *st, const char *what, barchan_error *e
     return 0;
 }
 
-/* Whoever can replace a directory on the way can replace what is in it. */
-static int check_ancestors(const char *path, barchan_error *err)
+/* Whoever can replace a directory on the way can replace what is in it. `real` becomes the path
+ * without links, which nobody else can lead elsewhere any more. */
+static int check_ancestors(const char *path, char real[PATH_MAX], barchan_error *err)
 {
-    char real[PATH_MAX];
+    char up[PATH_MAX];
     struct stat st;
     if (realpath(path, real) == NULL) return bc_error_set_os(err, errno, "find '%s'", path);
-    for (char *end = real + strlen(real);;) {
-        if (stat(real, &st) < 0) return bc_error_set_os(err, errno, "look at '%s'", real);
-        int rc = check_owner(&st, real, err);
-        if (rc < 0 || strcmp(real, "/") == 0) return rc;
-        while (end > real && *end != '/')
+    memcpy(up, real, PATH_MAX);
+    for (char *end = up + strlen(up);;) {
+        if (stat(up, &st) < 0) return bc_error_set_os(err, errno, "look at '%s'", up);
+        int rc = check_owner(&st, up, err);
+        if (rc < 0 || strcmp(up, "/") == 0) return rc;
+        while (end > up && *end != '/')
             end--;
-        end[end == real ? 1 : 0] = '\0';
+        end[end == up ? 1 : 0] = '\0';
     }
 }
 
@@ -71,7 +73,7 @@ static int is_script_name(const char *name)
 static int read_text(int fd, size_t size, char **text, size_t *len, const char *path,
                      const char *name, barchan_error *err)
 {
-    cleanup_free char *data = malloc(size + 2); /* one more, to see that it grew */
+    cleanup_free char *data = malloc(size + 2); /* one more, to see that it is larger */
     size_t used = 0;
     if (data == NULL) return bc_error_nomem(err);
     while (used <= size) {
@@ -84,6 +86,10 @@ static int read_text(int fd, size_t size, char **text, size_t *len, const char *
     if (used > BC_SCRIPT_MAX_BYTES) {
         return bc_error_set(err, BARCHAN_ELIMIT, "'%s/%s' is larger than %zu KiB", path, name,
                             BC_SCRIPT_MAX_BYTES >> 10);
+    }
+    if (used > size) {
+        return bc_error_set(err, BARCHAN_EBUSY, "'%s/%s' grew while it was read; read it again",
+                            path, name);
     }
     data[used] = '\0';
     *len = used;
@@ -130,7 +136,7 @@ static int read_all(DIR *dir, const char *path, bc_script_file *files, size_t *c
 {
     size_t total = 0;
     struct dirent *entry;
-    while ((entry = readdir(dir)) != NULL) {
+    while (errno = 0, (entry = readdir(dir)) != NULL) {
         if (!is_script_name(entry->d_name)) continue;
         if (*count >= BC_SCRIPT_MAX_FILES) {
             return bc_error_set(err, BARCHAN_ELIMIT, "'%s' has more than %d scripts", path,
@@ -150,6 +156,7 @@ static int read_all(DIR *dir, const char *path, bc_script_file *files, size_t *c
                                 BC_SCRIPT_MAX_TOTAL_BYTES >> 20);
         }
     }
+    if (errno != 0) return bc_error_set_os(err, errno, "list the directory '%s'", path);
     qsort(files, *count, sizeof *files, by_name);
     return 0;
 }
@@ -158,9 +165,10 @@ int bc_script_dir_read(const char *path, bc_script_file **files, size_t *count, 
 {
     *files = NULL;
     *count = 0;
-    int rc = check_ancestors(path, err);
+    char real[PATH_MAX];
+    int rc = check_ancestors(path, real, err);
     if (rc < 0) return rc;
-    DIR *dir = opendir(path);
+    DIR *dir = opendir(real);
     if (dir == NULL) return bc_error_set_os(err, errno, "open the directory '%s'", path);
     bc_script_file *list = calloc(BC_SCRIPT_MAX_FILES, sizeof *list);
     size_t n = 0;

@@ -51,13 +51,13 @@ int bc_watch_open(bc_watch **out, barchan_runtime *rt, int fd, bc_watch_fn fn, v
 int bc_watch_set(bc_watch *watch, unsigned events, barchan_error *err)
 {
     if (events == watch->wanted) return 0;
-    watch->wanted = events;
     int wanted = (events & BC_READABLE ? UV_READABLE : 0) |
                  (events & BC_WRITABLE ? UV_WRITABLE : 0) |
                  (events & BC_HANGUP ? UV_DISCONNECT : 0);
     int uv =
         wanted == 0 ? uv_poll_stop(&watch->poll) : uv_poll_start(&watch->poll, wanted, on_poll);
     if (uv < 0) return bc_error_set_os(err, -uv, "watch a descriptor");
+    watch->wanted = events;
     bc_runtime_changed(watch->rt);
     return 0;
 }

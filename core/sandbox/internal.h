@@ -5,6 +5,7 @@
 #include <barchan/sandbox.h>
 #include "backend.h"
 #include "base/buf.h"
+#include "base/options.h"
 #include "channel/channel.h"
 #include "runtime/loop.h"
 
@@ -96,8 +97,6 @@ int bc_stream_credit(bc_stream *stream, uint32_t type, uint32_t bytes);
 /* profile.c */
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);
 void bc_profile_clear(barchan_sandbox *sbx);
-/* Copies a caller's options struct of any age: what it lacks is zero. */
-int bc_options_copy(void *to, size_t size, const void *from, barchan_error *err);
 /* Checks "NAME=value". */
 int bc_env_check(const char *const *env, const char *what, barchan_error *err);
 

@@ -240,7 +240,8 @@ int bc_launcher_ensure(bc_room *room, barchan_error *err)
     int rc = open_launcher(launcher, err);
     if (rc < 0) {
         bc_launcher_close(launcher);
-        return bc_error_context(err, "start the launcher");
+        bc_error_context(err, "start the launcher");
+        return rc;
     }
     room->launcher = launcher;
     return 0;

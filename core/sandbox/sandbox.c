@@ -384,13 +384,13 @@ int barchan_sandbox_create(barchan_sandbox **out, barchan_runtime *rt,
 void barchan_sandbox_terminate(barchan_sandbox *sbx)
 {
     /* In a forked child the sandbox is the parent's. */
-    if (sbx == NULL || bc_runtime_check(sbx->rt, NULL) < 0) return;
+    if (sbx == NULL || !bc_runtime_is_own(sbx->rt)) return;
     bc_sandbox_end(sbx, BARCHAN_END_TERMINATED, NULL);
 }
 
 void barchan_sandbox_destroy(barchan_sandbox *sbx)
 {
-    if (sbx == NULL || bc_runtime_check(sbx->rt, NULL) < 0) return;
+    if (sbx == NULL || !bc_runtime_is_own(sbx->rt)) return;
     bc_resident_remove(&sbx->resident);
     barchan_sandbox_terminate(sbx);
     bc_defer_cancel(&sbx->created_defer);

@@ -58,7 +58,6 @@ static void read_all(int fd, char *text, size_t size)
 START_TEST(the_status_arrives)
 {
     bc_child *child = spawn_shell("exit 7", -1);
-    ck_assert_int_gt(bc_child_pid(child), 0);
     ck_assert_int_eq(bc_runtime_wait(rt, &ended, &err), 0);
     ck_assert(WIFEXITED(status_seen) && WEXITSTATUS(status_seen) == 7);
     bc_child_close(child);

@@ -12,6 +12,13 @@
     "{\"id\":\"b\",\"name\":\"f\",\"arguments\":{\"x\":1}}]}"
 #define RESULT(id) "{\"role\":\"tool\",\"tool_call_id\":\"" id "\",\"content\":\"r\"}"
 
+static bc_call *add_call(bc_reply *reply)
+{
+    bc_call *call = NULL;
+    ck_assert_int_eq(bc_reply_add_call(reply, &call, NULL), 0);
+    return call;
+}
+
 static barchan_error err;
 
 static int parse(const char *messages)
@@ -161,7 +168,7 @@ static json_t *rendered_reply(void)
     bc_reply_init(&reply, NULL, NULL);
     bc_buf_init(&out, 1 << 20);
     bc_reply_text(&reply, (bc_json_span){"hello \xE2\x82\xAC", 9});
-    bc_call *call = bc_reply_add_call(&reply, NULL);
+    bc_call *call = add_call(&reply);
     bc_buf_append_string(&call->id, "id1");
     bc_buf_append_string(&call->name, "f");
     bc_buf_append_string(&call->arguments,
@@ -245,7 +252,7 @@ static const bc_call *finished(bc_reply *reply, const char *name, const char *ar
 {
     bc_reply_clear(reply);
     bc_reply_init(reply, NULL, NULL);
-    bc_call *call = bc_reply_add_call(reply, NULL);
+    bc_call *call = add_call(reply);
     bc_buf_append_string(&call->id, "id1");
     bc_buf_append_string(&call->name, name);
     bc_buf_append_string(&call->arguments, arguments);
@@ -304,7 +311,7 @@ START_TEST(ids_are_made_and_unique)
     bc_reply r;
     bc_reply_init(&r, NULL, NULL);
     for (int i = 0; i < 20; i++) {
-        bc_call *call = bc_reply_add_call(&r, NULL);
+        bc_call *call = add_call(&r);
         bc_buf_append_string(&call->name, "f");
         if (i % 3 == 0) bc_buf_append_string(&call->id, "same");
     }
@@ -318,15 +325,16 @@ START_TEST(ids_are_made_and_unique)
     }
     bc_reply nul;
     bc_reply_init(&nul, NULL, NULL);
-    bc_call *with_nul = bc_reply_add_call(&nul, NULL);
+    bc_call *with_nul = add_call(&nul);
     bc_buf_append(&with_nul->id, "a\0b", 3);
     bc_buf_append_string(&with_nul->name, "f");
     ck_assert_int_eq(bc_reply_finish(&nul, NULL), 0);
     ck_assert_uint_eq(strlen(bc_buf_data(&nul.calls[0].id)), 9);
     bc_reply_clear(&nul);
     while (r.call_count < BC_MODEL_MAX_TOOL_CALLS)
-        ck_assert_ptr_nonnull(bc_reply_add_call(&r, &err));
-    ck_assert_ptr_null(bc_reply_add_call(&r, &err));
+        add_call(&r);
+    bc_call *one_more;
+    ck_assert_int_eq(bc_reply_add_call(&r, &one_more, &err), BARCHAN_ELIMIT);
     ck_assert_int_eq(err.code, BARCHAN_ELIMIT);
     bc_reply_clear(&r);
 }

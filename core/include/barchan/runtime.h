@@ -9,7 +9,7 @@
  *  - Blocking calls (`barchan_sandbox_exec`, `barchan_model_complete`, ...) pump it until they
  *    are done. Callbacks of other work on the same runtime run meanwhile.
  *  - Non-blocking calls (`..._start`) return at once and report through a callback, which runs
- *    inside `barchan_runtime_pump` on the runtime's thread. A host with its own loop watches
+ *    inside `barchan_runtime_pump` or `barchan_runtime_destroy` on the runtime's thread. A host with its own loop watches
  *    `barchan_runtime_fd` for readability and pumps with timeout 0 when it fires.
  *
  * A blocking call made inside a callback fails with BARCHAN_EBUSY: callbacks start work, they
@@ -56,13 +56,13 @@ BARCHAN_API int barchan_runtime_create(barchan_runtime **out,
 
 /* Ends every sandbox, request and timer on the runtime, waits (at most about two seconds) until
  * their processes are gone, and frees it. Callbacks of unfinished work run once, with
- * BARCHAN_ECANCELLED. Handles made on the runtime are invalid afterwards. NULL is ignored. Must
- * not be called inside a callback. */
+ * BARCHAN_ECANCELLED; what they try to start fails with BARCHAN_ECLOSED. Handles made on the
+ * runtime are invalid afterwards. NULL is ignored. Must not be called inside a callback. */
 BARCHAN_API void barchan_runtime_destroy(barchan_runtime *rt);
 
 /* Runs what is ready, waiting up to `timeout_ms` for something to become so (0: do not wait,
- * -1: no limit). Returns the number of callbacks run; 0 on timeout or when a signal interrupted
- * the wait. */
+ * -1: no limit). Returns how much was done, callbacks of the library's own included; 0 on timeout
+ * or when a signal interrupted the wait. */
 BARCHAN_API int barchan_runtime_pump(barchan_runtime *rt, int timeout_ms, barchan_error *err);
 
 /* A descriptor that is readable whenever a pump has something to do, timers included. For
@@ -73,22 +73,25 @@ typedef void (*barchan_post_fn)(barchan_runtime *rt, void *ud);
 
 /* Thread-safe: has `fn(rt, ud)` called once on the runtime's thread, inside its next pump. The
  * caller makes sure that the runtime outlives the call. Posts that are still queued when the
- * runtime is destroyed are run then. */
+ * runtime is destroyed are run then. Fails with BARCHAN_ELIMIT when 100,000 posts wait, with
+ * BARCHAN_ECLOSED late in a destroy, and then fn is not called. */
 BARCHAN_API int barchan_runtime_post(barchan_runtime *rt, barchan_post_fn fn, void *ud,
                                      barchan_error *err);
 
 /*
- * Cancel tokens. Every options struct accepts one; the call borrows it and keeps its own
- * reference for as long as it needs. One token may be given to many calls on many runtimes.
+ * Cancel tokens. The options of every call that takes time accept one; the call borrows it and
+ * keeps its own reference for as long as it needs. One token may be given to many calls on many runtimes.
  * All functions are thread-safe.
  */
 typedef struct barchan_cancel barchan_cancel;
 
+/* `*out` is the caller's reference. */
 BARCHAN_API int barchan_cancel_create(barchan_cancel **out, barchan_error *err);
 /* Sets the token; sticky. Also safe in a signal handler. */
 BARCHAN_API void barchan_cancel_trigger(barchan_cancel *cancel);
 /* 1 once triggered. NULL: 0. Safe in a signal handler. */
 BARCHAN_API int barchan_cancel_triggered(const barchan_cancel *cancel);
+/* Another reference, to be released; returns its argument. */
 BARCHAN_API barchan_cancel *barchan_cancel_retain(barchan_cancel *cancel);
 /* Drops the caller's reference. NULL is ignored. */
 BARCHAN_API void barchan_cancel_release(barchan_cancel *cancel);

@@ -1,0 +1,13 @@
+/* Options structs of the public API: they begin with struct_size and grow only at their ends. */
+#ifndef BC_BASE_OPTIONS_H
+#define BC_BASE_OPTIONS_H
+
+#include <stddef.h>
+#include "error.h"
+
+/* Copies a caller's options struct of any age: what it lacks is zero, what is newer than this
+ * library is left out. NULL is all zero. A struct_size of 0 is refused: it would drop every option.
+ */
+int bc_options_copy(void *to, size_t size, const void *from, barchan_error *err);
+
+#endif
