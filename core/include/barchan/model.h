@@ -70,7 +70,9 @@ typedef struct barchan_completion barchan_completion;
 
 typedef struct barchan_model_options {
     size_t struct_size;
-    const char *provider; /* "anthropic", "openai" (Chat Completions), "openai-responses", "replay" */
+    /* "anthropic" (Messages), "openai" (Chat Completions and compatible servers),
+     * "openai-responses" or "replay" */
+    const char *provider;
     const char *name;     /* the provider's model name; replay: may be NULL */
     const char *api_key;  /* NULL: none is sent. The library reads no environment variable. */
     const char *base_url; /* NULL: the provider's own. https, or http to loopback only ... */
@@ -123,11 +125,14 @@ BARCHAN_API int barchan_model_complete_start(barchan_completion **out, barchan_m
                                              const barchan_complete_options *options,
                                              barchan_complete_fn done, void *done_ud,
                                              barchan_error *err);
+/* Ends it: `done` comes once, later, with BARCHAN_ECANCELLED. The handle is valid until `done`
+ * returns; after that, calling this is an error that cannot be seen. NULL is ignored. */
 BARCHAN_API void barchan_completion_cancel(barchan_completion *completion);
 
 /* Tool declarations in a provider's own form: `format` is "neutral", "anthropic", "openai",
  * "responses", "gemini" or "mcp"; `tools` a JSON array of neutral ones. `*json` is freed with
- * barchan_free. */
+ * barchan_free, and untouched on failure: BARCHAN_EINVAL for a format or a tool that is none,
+ * BARCHAN_ELIMIT when they are too many. */
 BARCHAN_API int barchan_tools_render(const char *format, const char *tools, size_t len, char **json,
                                      barchan_error *err);
 
