@@ -69,7 +69,7 @@ int bl_engine_protect(barchan_engine *engine, lua_CFunction fn, void *ud, barcha
     bl_task *before = state != NULL ? state->current : NULL;
     if (state != NULL) {
         state->current = NULL; /* inside a host's callback a task may run: this is not part of it */
-        bl_watchdog_begin(state, 0);
+        bl_watchdog_begin(state, 0, 0);
     }
     int status = bl_call(L, 1, 0);
     if (state != NULL) {
@@ -116,8 +116,8 @@ static int l_setup(lua_State *L)
     }
     bl_open_library(L, setup->options->library, (const char *const *)engine->script_dirs);
     set_arg(L, setup->options->argv);
-    bl_watchdog_open(L, engine->state, setup->options->slice_limit_ms,
-                     setup->options->total_limit_ms);
+    bl_watchdog_limit(L, engine->state, setup->options->slice_limit_ms,
+                      setup->options->total_limit_ms);
     return 0;
 }
 
