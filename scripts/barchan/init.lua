@@ -6,6 +6,7 @@ local agent = require "barchan.agent"
 local exec = require "barchan.exec"
 local messages = require "barchan.messages"
 local model = require "barchan.model"
+local policy = require "barchan.policy"
 local sandbox = require "barchan.sandbox"
 local task = require "barchan.task"
 local tool = require "barchan.tool"
@@ -32,6 +33,7 @@ local barchan = {
   result = tool.result, -- { text, images, is_error } -> what a tool may return
   toolset = toolset.create, -- { "run_python", …, dir = …, sandbox = … } -> toolset
   agent = agent.create, -- { model, tools, system, max_steps, … } -> agent
+  policies = policy.create, -- { "no_repeats", …, dir = …, watch = … } -> policies
   transcript = transcript, -- open, read
 
   -- tasks

@@ -45,6 +45,8 @@ class Front(unittest.TestCase):
                 (["ask", "hello"], b"no model to ask: set ANTHROPIC_API_KEY"),
                 (["tools", "list", "dir"], b"--dir names a directory"),
                 (["ask", "--base-url", "http://x", "hi"], b"--base-url needs --model"),
+                (["ask", "--policy", "no_repaets", "hi"], b"did you mean 'no_repeats'"),
+                (["ask", "--watch", "hi"], b"--watch needs --tool-dir or --policy-dir"),
                 (["tools", "lsit"], b"list, call, check or watch expected"),
                 ([], b"usage: barchan COMMAND")):
             done = barchan(*words)
@@ -226,6 +228,16 @@ class Ask(unittest.TestCase):
             refused = barchan("ask", "--transcript", path, "--replay", self.replay, "?")
             self.assertEqual(refused.returncode, 125)
             self.assertIn(b"exists", refused.stderr)
+
+    def test_policies(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/quiet.lua", "w") as file:
+                file.write("return { before_call = function() return 'stop', 'not today' end }")
+            done = barchan("ask", "--replay", f"{EXAMPLES}/data/prime.jsonl", "--json", "--watch",
+                           "--policy", "no_repeats", "--policy-dir", folder, "q")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"not run: denied: not today", done.stdout)
+        self.assertIn(b'"stop_reason":"denied"', done.stdout)
 
     def test_what_cannot_work_says_why(self):
         done = barchan("ask", "--model", "anthropic:claude-x", "hello")
