@@ -186,7 +186,7 @@ int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
     barchan_engine *engine = calloc(1, sizeof *engine);
     if (engine == NULL) return bc_error_nomem(err);
     engine->rt = rt;
-    engine->functions_ref = LUA_NOREF;
+    engine->host.functions_ref = LUA_NOREF;
     engine->limit_bytes = full.memory_limit_bytes;
     if (engine->limit_bytes == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
         engine->limit_bytes = BL_SAFE_MEMORY_BYTES;

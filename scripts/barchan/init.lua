@@ -8,6 +8,7 @@ local messages = require "barchan.messages"
 local model = require "barchan.model"
 local policy = require "barchan.policy"
 local sandbox = require "barchan.sandbox"
+local script = require "barchan.script"
 local task = require "barchan.task"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
@@ -34,6 +35,7 @@ local barchan = {
   toolset = toolset.create, -- { "run_python", …, dir = …, sandbox = … } -> toolset
   agent = agent.create, -- { model, tools, system, max_steps, … } -> agent
   policies = policy.create, -- { "no_repeats", …, dir = …, watch = … } -> policies
+  script = script.create, -- { file, watch } -> a loop of one's own that may be edited while it runs
   transcript = transcript, -- open, read
 
   -- tasks
