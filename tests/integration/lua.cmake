@@ -43,6 +43,8 @@ barchan_program_test(integration/cli ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test
 barchan_program_test(integration/stock-lua ${_preload} lua5.4 ${PROJECT_SOURCE_DIR}/tests/lua/stock.lua)
 add_test(NAME integration/examples COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
   BARCHAN_SANITIZE=${BARCHAN_SANITIZE} ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
+add_test(NAME integration/idle COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
+  ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_idle.py)
 add_test(NAME integration/two_runtimes COMMAND two_runtimes)
 if(NOT BARCHAN_SANITIZE)
   add_test(NAME integration/install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_install.sh
