@@ -5,6 +5,8 @@
 /* An engine for scripts of others: what a large agent script with its conversations needs, tenfold.
  */
 #define BL_SAFE_MEMORY_BYTES ((size_t)64 << 20)
+/* What the top level of a reloaded script may run in any engine: it defines things. */
+#define BL_LOAD_SLICE_MS 1000
 /* Longer than any reasonable step between two waits; short enough for a host with a user interface.
  */
 #define BL_SAFE_SLICE_MS 1000

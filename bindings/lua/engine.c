@@ -69,7 +69,7 @@ int bl_engine_protect(barchan_engine *engine, lua_CFunction fn, void *ud, barcha
     bl_task *before = state != NULL ? state->current : NULL;
     if (state != NULL) {
         state->current = NULL; /* inside a host's callback a task may run: this is not part of it */
-        bl_watchdog_begin(state, 0);
+        bl_watchdog_begin(state, 0, 0);
     }
     int status = bl_call(L, 1, 0);
     if (state != NULL) {
@@ -116,8 +116,8 @@ static int l_setup(lua_State *L)
     }
     bl_open_library(L, setup->options->library, (const char *const *)engine->script_dirs);
     set_arg(L, setup->options->argv);
-    bl_watchdog_open(L, engine->state, setup->options->slice_limit_ms,
-                     setup->options->total_limit_ms);
+    bl_watchdog_limit(L, engine->state, setup->options->slice_limit_ms,
+                      setup->options->total_limit_ms);
     return 0;
 }
 
@@ -186,7 +186,7 @@ int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
     barchan_engine *engine = calloc(1, sizeof *engine);
     if (engine == NULL) return bc_error_nomem(err);
     engine->rt = rt;
-    engine->functions_ref = LUA_NOREF;
+    engine->host.functions_ref = LUA_NOREF;
     engine->limit_bytes = full.memory_limit_bytes;
     if (engine->limit_bytes == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
         engine->limit_bytes = BL_SAFE_MEMORY_BYTES;

@@ -12,7 +12,7 @@
 struct engine_call {
     engine_call *next, *prev;
     barchan_engine *engine;
-    const char *function, *args; /* borrowed; used while starting only */
+    const char *function, *args; /* borrowed; a blocking call's, or used while starting only */
     const char *text;            /* load: the script; or: */
     size_t text_len;
     int is_load;
@@ -57,6 +57,19 @@ static void finish(engine_call *call)
     free(call);
 }
 
+/* The script's table at the top replaces the one before. */
+static void keep_script(lua_State *L, const engine_call *call)
+{
+    bl_host *host = &call->engine->host;
+    char *path = call->text == NULL ? strdup(call->function) : NULL;
+    if (path == NULL && call->text == NULL) luaL_error(L, "not enough memory");
+    free(host->script_path);
+    host->script_path = path;
+    luaL_unref(L, LUA_REGISTRYINDEX, host->functions_ref);
+    host->functions_ref = LUA_NOREF;
+    if (lua_istable(L, -1)) host->functions_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+}
+
 /* Protected: the results (or what was thrown) are on the coroutine's stack. */
 static int l_collect(lua_State *L)
 {
@@ -77,9 +90,7 @@ static int l_collect(lua_State *L)
         lua_pushnil(L);
     }
     if (call->is_load) {
-        luaL_unref(L, LUA_REGISTRYINDEX, call->engine->functions_ref);
-        call->engine->functions_ref =
-            lua_istable(L, -1) ? luaL_ref(L, LUA_REGISTRYINDEX) : LUA_NOREF;
+        keep_script(L, call);
         return 0;
     }
     /* nil, err is how scripts say that the world failed. */
@@ -150,10 +161,10 @@ static void push_function(lua_State *L, const barchan_engine *engine, const char
         lua_getglobal(L, "require");
         lua_pushlstring(L, name, (size_t)(colon - name));
         lua_call(L, 1, 1);
-    } else if (engine->functions_ref == LUA_NOREF) {
+    } else if (engine->host.functions_ref == LUA_NOREF) {
         luaL_error(L, "no script that returns a table of functions is loaded");
     } else {
-        lua_rawgeti(L, LUA_REGISTRYINDEX, engine->functions_ref);
+        lua_rawgeti(L, LUA_REGISTRYINDEX, engine->host.functions_ref);
     }
     const char *field = colon != NULL ? colon + 1 : name;
     if (!lua_istable(L, -1) || lua_getfield(L, -1, field) != LUA_TFUNCTION) {
@@ -354,4 +365,9 @@ int barchan_engine_load_file(barchan_engine *engine, const char *name, barchan_e
     rc = load(engine, lookup.found, NULL, 0, err);
     free(lookup.found);
     return rc;
+}
+
+int barchan_engine_reload(barchan_engine *engine, barchan_error *err)
+{
+    return barchan_engine_call(engine, "barchan.script:reload", NULL, NULL, NULL, err);
 }

@@ -14,7 +14,6 @@ struct barchan_engine {
     size_t used_bytes, limit_bytes; /* limit 0: none */
     char **script_dirs;
     engine_call *calls; /* that have not ended */
-    int functions_ref;  /* the table that the last loaded script returned */
     bc_resident resident;
 };
 

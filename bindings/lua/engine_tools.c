@@ -22,6 +22,7 @@ void bl_host_clear(bl_host *host)
         free_tool(host->tools);
         host->tools = next;
     }
+    free(host->script_path);
 }
 
 static int check_name(const char *name, barchan_error *err)

@@ -30,6 +30,8 @@ struct bl_host {
     bl_host_tool *tools;
     bl_host_call *calls;
     uint64_t last_id;
+    int functions_ref; /* the table that the last loaded script returned; LUA_NOREF: none */
+    char *script_path; /* of that script; NULL: none, or it was text */
 };
 
 /* print of an engine: to on_print, or to the runtime's log. */

@@ -67,6 +67,40 @@ int bl_host_print(lua_State *L)
     return 0;
 }
 
+/* ---- the script that the engine has loaded ---- */
+
+/* functions() -> the table that it returned | nil */
+static int l_functions(lua_State *L)
+{
+    bl_host *host = bl_state_of(L)->host;
+    if (host == NULL)
+        lua_pushnil(L);
+    else
+        lua_rawgeti(L, LUA_REGISTRYINDEX, host->functions_ref);
+    return 1;
+}
+
+/* set_functions(table): calls that begin from now on find these */
+static int l_set_functions(lua_State *L)
+{
+    bl_host *host = bl_state_of(L)->host;
+    luaL_checktype(L, 1, LUA_TTABLE);
+    if (host == NULL) return luaL_error(L, "there is no engine");
+    lua_settop(L, 1);
+    int before = host->functions_ref;
+    host->functions_ref = luaL_ref(L, LUA_REGISTRYINDEX);
+    luaL_unref(L, LUA_REGISTRYINDEX, before);
+    return 0;
+}
+
+/* script_path() -> its file | nil */
+static int l_script_path(lua_State *L)
+{
+    bl_host *host = bl_state_of(L)->host;
+    lua_pushstring(L, host != NULL ? host->script_path : NULL);
+    return 1;
+}
+
 /* ---- standard input ---- */
 
 struct input {
@@ -273,6 +307,9 @@ void bl_open_host(lua_State *L)
                                          {"read_stdin", l_read_stdin},
                                          {"is_terminal", l_is_terminal},
                                          {"prepare_file", l_prepare_file},
+                                         {"functions", l_functions},
+                                         {"set_functions", l_set_functions},
+                                         {"script_path", l_script_path},
                                          {"tools", l_host_tools},
                                          {"call_tool", l_host_call_tool},
                                          {NULL, NULL}};

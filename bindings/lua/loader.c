@@ -87,6 +87,17 @@ static int is_module_name(const char *name, size_t len)
     return strpbrk(name, "/\\%?;") == NULL && name[0] != '.' && name[len - 1] != '.';
 }
 
+static const char file_modules_key; /* in the registry: names of modules that came from files */
+
+static void push_file_modules(lua_State *L)
+{
+    if (lua_rawgetp(L, LUA_REGISTRYINDEX, &file_modules_key) == LUA_TTABLE) return;
+    lua_pop(L, 1);
+    lua_newtable(L);
+    lua_pushvalue(L, -1);
+    lua_rawsetp(L, LUA_REGISTRYINDEX, &file_modules_key);
+}
+
 /* A searcher over package.path. Upvalue 1: the package table, 2: package.searchpath. */
 static int l_search_path(lua_State *L)
 {
@@ -105,6 +116,10 @@ static int l_search_path(lua_State *L)
     lua_pop(L, 1);
     const char *filename = lua_tostring(L, -1);
     if (bl_load_file(L, filename) != LUA_OK) return luaL_error(L, "%s", lua_tostring(L, -1));
+    push_file_modules(L);
+    lua_pushboolean(L, 1);
+    lua_setfield(L, -2, name);
+    lua_pop(L, 1);
     lua_insert(L, -2);
     return 2;
 }
@@ -178,6 +193,39 @@ static int l_scripts_load_string(lua_State *L)
     return 1;
 }
 
+/* load_file(path) -> chunk | nil, message */
+static int l_scripts_load_file(lua_State *L)
+{
+    if (bl_load_file(L, luaL_checkstring(L, 1)) == LUA_OK) return 1;
+    lua_pushnil(L);
+    lua_insert(L, -2);
+    return 2;
+}
+
+/* exchange_modules(loaded) -> what was loaded: takes the modules that came from files out of
+ * `require`'s memory, and puts those of an earlier exchange (or none) in their place. */
+static int l_scripts_exchange_modules(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
+    push_file_modules(L);
+    lua_newtable(L);
+    for (lua_pushnil(L); lua_next(L, 3) != 0;) { /* 1 given, 2 loaded, 3 names, 4 taken */
+        lua_pop(L, 1);
+        lua_pushvalue(L, -1);
+        lua_rawget(L, 2);
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, 4);
+        lua_pushvalue(L, -1);
+        lua_pushvalue(L, -1);
+        lua_rawget(L, 1);
+        lua_rawset(L, 2);
+    }
+    return 1;
+}
+
 struct file_list {
     bc_script_file *files;
     size_t count;
@@ -230,6 +278,8 @@ void bl_open_scripts(lua_State *L)
                                          {"text", l_scripts_text},
                                          {"list", l_scripts_list},
                                          {"load_string", l_scripts_load_string},
+                                         {"load_file", l_scripts_load_file},
+                                         {"exchange_modules", l_scripts_exchange_modules},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);
     lua_setfield(L, -2, "scripts");

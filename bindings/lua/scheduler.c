@@ -235,7 +235,7 @@ static void resume(bl_state *state, bl_task *task)
     task->nargs = 0;
     state->current = task;
     state->passing = NULL;
-    bl_watchdog_begin(state, task->used_us);
+    bl_watchdog_begin(state, task->used_us, task->loads);
     int status = lua_resume(task->co, state->L, nargs, &nresults);
     state->current = before;
     state->passing = passing;

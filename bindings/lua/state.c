@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "scheduler.h"
+#include "watchdog.h"
 
 static const char state_key, core_key;
 
@@ -48,6 +49,7 @@ bl_state *bl_state_new(lua_State *L, barchan_runtime *rt)
         state->owns_runtime = 1;
     }
     bl_scheduler_open(L);
+    bl_watchdog_open(L);
     bl_push_core(L); /* registers every class: values cross before a script requires anything */
     lua_pop(L, 1);
     return state;

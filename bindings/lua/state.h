@@ -31,8 +31,9 @@ struct bl_state {
 
     /* The watchdog's (watchdog.c); all 0 without limits. */
     int64_t slice_us, total_us;
-    int64_t deadline_us, slice_began_us; /* deadline 0: no Lua runs */
-    int stopping, over_total;
+    int64_t deadline_us, slice_began_us; /* deadline 0: no Lua runs, or without limits */
+    const void *limit_error;             /* what is thrown at the deadline */
+    int stopping;
 
     /* The scheduler's (scheduler.c). */
     struct bl_passing *passing; /* resumers between the task and what runs (scheduler.h) */

@@ -291,6 +291,17 @@ static int l_spawn(lua_State *L)
     return 1;
 }
 
+/* spawn_load(fn, …) -> task; like spawn, for the top level of scripts: its slices are limited in
+ * any state */
+static int l_spawn_load(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    bl_task *task = bl_task_spawn(L, lua_gettop(L) - 1, NULL, NULL);
+    task->loads = 1;
+    if (lua_gethook(task->co) == NULL) bl_watchdog_watch(task->co);
+    return 1;
+}
+
 /* cancelled() -> whether the current task has been cancelled */
 static int l_cancelled(lua_State *L)
 {
@@ -379,8 +390,11 @@ void bl_scheduler_open(lua_State *L)
 
 void bl_open_task(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"spawn", l_spawn}, {"sleep", l_sleep}, {"cancelled", l_cancelled}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"spawn", l_spawn},
+                                         {"spawn_load", l_spawn_load},
+                                         {"sleep", l_sleep},
+                                         {"cancelled", l_cancelled},
+                                         {NULL, NULL}};
     lua_newtable(L);
     luaL_setfuncs(L, functions, 0);
     bl_push_coroutine_library(L);

@@ -18,7 +18,8 @@ struct bl_task {
     int self_ref;    /* keeps the userdata alive until the task ends */
     int nargs;       /* for the first resume */
     int is_ready, ended, cancelled, failed;
-    int seen; /* somebody got its outcome */
+    int loads; /* it runs the top level of scripts; see watchdog.h */
+    int seen;  /* somebody got its outcome */
 };
 
 void bl_task_make_ready(bl_task *task);

@@ -23,7 +23,7 @@ local spec = {
   max_tokens = "integer", -- of one completion
   max_seconds = "number", -- of a run
   max_output_tokens = "integer", -- of a run
-  policy = "table",
+  policy = "string or table", -- a name, a policy, a list of them, or barchan.policies
   on_event = "function", -- (event): every event of the run
   on_delta = "function", -- (text): the answer as it arrives
   transcript = "table",
@@ -45,8 +45,11 @@ function agent.create(given)
   end
   local tools = given.tools
   if tools ~= nil and not toolset.is_toolset(tools) then tools = toolset.create(tools) end
-  local self = { policies = policy.list(given.policy) }
+  local self = {}
   for key, value in pairs(given) do self[key] = value end
+  local ok, policies = pcall(policy.of, given.policy)
+  if not ok then error("agent: option 'policy': " .. tool.message(policies), 2) end
+  self.policies = policies
   self.tools = tools
   self.max_steps = given.max_steps or 16
   for _, name in ipairs { "max_steps", "max_seconds", "max_output_tokens", "max_tokens" } do
@@ -92,7 +95,7 @@ function Run:complete(choice)
   self.turn = self.turn + 1
   self:emit { type = "turn_started" }
   local tools = a.tools
-  if tools then tools:refresh(function(event) self:emit(event) end) end
+  if tools then tools:refresh(self.tell) end
   local reply, err = a.model:complete {
     messages = self.messages,
     tools = tools,
@@ -118,7 +121,7 @@ end
 function Run:call(call, run_call, may_run)
   local started = core.util.now()
   local decided
-  if may_run then call, decided = policy.ask_call(self.agent.policies, call, self) end
+  if may_run then call, decided = self.agent.policies:ask_call(call, self) end
   self.open[call.id] = call
   self:emit {
     type = "tool_call", call_id = call.id, name = call.name,
@@ -133,7 +136,7 @@ function Run:call(call, run_call, may_run)
     message = run_call(call)
   end
   self:answered(call, message, core.util.now() - started)
-  local ok, problem = pcall(policy.tell, self.agent.policies, "after_call", call, message, self)
+  local ok, problem = pcall(self.agent.policies.tell, self.agent.policies, call, message, self)
   if not ok then self:emit { type = "policy_failed", message = tool.message(problem) } end
   return message
 end
@@ -168,11 +171,11 @@ end
 -- Why the run must end before another completion, or nil.
 function Run:limit()
   local a = self.agent
+  a.policies:refresh(self.tell)
   if self.stopped then return self.stopped end
   local used = self.usage.output_tokens or 0
   if a.max_output_tokens and used >= a.max_output_tokens then return "budget" end
-  local decided = policy.ask_turn(a.policies, self)
-  if decided then return "denied" end
+  if a.policies:ask_turn(self) then return "denied" end
 end
 
 -- After `max_steps` the model gets one turn without tools, so that the work is not lost.
@@ -282,8 +285,9 @@ function Agent:run(prompt)
   for i, message in ipairs(messages.list(prompt)) do list[i] = message end
   local run = setmetatable({
     open = {}, agent = self, messages = list, id = core.util.random_id "run-", seq = 0, turn = 0, pauses = 0,
-    text = "", usage = { input_tokens = 0, output_tokens = 0 },
+    text = "", usage = { input_tokens = 0, output_tokens = 0 }, policy_state = {},
   }, Run)
+  run.tell = function(event) run:emit(event) end
   -- Told exactly once, also when the task is closed under the run.
   local _ <close> = setmetatable({}, { __close = function() run:finish("cancelled") end })
   local ok, stop_reason, err = pcall(function()

@@ -6,7 +6,9 @@ local agent = require "barchan.agent"
 local exec = require "barchan.exec"
 local messages = require "barchan.messages"
 local model = require "barchan.model"
+local policy = require "barchan.policy"
 local sandbox = require "barchan.sandbox"
+local script = require "barchan.script"
 local task = require "barchan.task"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
@@ -32,6 +34,8 @@ local barchan = {
   result = tool.result, -- { text, images, is_error } -> what a tool may return
   toolset = toolset.create, -- { "run_python", …, dir = …, sandbox = … } -> toolset
   agent = agent.create, -- { model, tools, system, max_steps, … } -> agent
+  policies = policy.create, -- { "no_repeats", …, dir = …, watch = … } -> policies
+  script = script.create, -- { file, watch } -> a loop of one's own that may be edited while it runs
   transcript = transcript, -- open, read
 
   -- tasks

@@ -1,142 +1,83 @@
--- A snapshot of tool directories: every script read at once, compiled, run in a scratch environment and
--- checked. It is whole or it is not there: a caller swaps it in, or keeps the one before.
+-- A snapshot of directories of definitions (tools, policies): every script read at once, compiled, run in
+-- a scratch environment and checked. It is whole or it is not there: a caller swaps it in, or keeps the
+-- one before.
+--
+-- What the scripts define is told by a kind:
+--   definitions(value, name) -> list of { name, definition } that a script returned, or nil: none
+--   expected                 -> what a script should have returned, for the message
+-- definitions throws what is wrong with one.
 local _, core = ...
 
+local modules = require "barchan.modules"
+local task = require "barchan.task"
 local tool = require "barchan.tool"
 
 local snapshot = {}
 
-local function fail(path, message)
-  message = tool.message(message)
-  local file, line, rest = message:match "^([^:\n]+%.lua):(%d+): (.*)"
-  error({ file = file or path, line = line and math.tointeger(line) or nil, message = rest or message }, 0)
-end
+-- What the top levels of all scripts may take, waits included: they define things. (What one may run
+-- without waiting is limited by the engine.)
+local MAX_SECONDS = 3
 
--- One directory: its texts by module name, and what each module returned.
-local Dir = {}
-Dir.__index = Dir
-
--- `require` for the scripts of a directory: their neighbours first, cached in this snapshot, so that
--- helpers reload with the tools that use them.
-function Dir:environment()
-  local env = setmetatable({}, { __index = _G })
-  env._G = env
-  function env.require(name)
-    if self.files[name] == nil then return require(name) end
-    self.required[name] = true
-    if self.loading then self.uses[self.loading][name] = true end
-    return self:load(name)
-  end
-  return env
-end
-
-function Dir:load(name)
-  local loaded = self.loaded[name]
-  if loaded ~= nil then
-    if loaded == self then error(("'%s' requires itself"):format(name), 2) end
-    return loaded
-  end
-  local file = self.files[name]
-  local chunk, problem = core.scripts.load_string(file.text, "@" .. file.path, self.env)
-  if not chunk then fail(file.path, problem) end
-  self.loaded[name] = self -- being loaded
-  self.uses[name] = {}
-  local outer = self.loading
-  self.loading = name
-  local ok, value = pcall(chunk, name)
-  self.loading = outer
-  if not ok then
-    if type(value) == "table" and value.file then error(value, 0) end
-    fail(file.path, value)
-  end
-  if value == nil then value = true end
-  self.loaded[name] = value
-  return value
-end
-
--- What a module is made of: its own text and that of all it requires here.
-function Dir:source(name, seen)
-  seen = seen or {}
-  if seen[name] then return "" end
-  seen[name] = true
-  local parts, used = { self.files[name].text }, {}
-  for helper in pairs(self.uses[name]) do used[#used + 1] = helper end
-  table.sort(used)
-  for _, helper in ipairs(used) do parts[#parts + 1] = self:source(helper, seen) end
-  return table.concat(parts, "\0")
-end
-
-local function read_dir(path)
-  local list, problem = core.scripts.read_dir(path)
-  if not list then error({ file = path, message = problem }, 0) end
-  local dir = { path = path, files = {}, names = {}, loaded = {}, required = {}, uses = {} }
-  setmetatable(dir, Dir)
-  for i, file in ipairs(list) do
-    local name = file.name:gsub("%.lua$", "")
-    dir.names[i] = name
-    dir.files[name] = { text = file.text, path = path .. "/" .. file.name }
-  end
-  dir.env = dir:environment()
-  return dir
-end
-
-local function tools_of(value)
-  if type(value) ~= "table" then return nil end
-  if value.name ~= nil or value.run ~= nil then return { value } end
-  if type(value[1]) == "table" then return value end
-end
-
--- Adds a directory's tools; a later directory wins over an earlier one.
-local function add_dir(result, dir)
+-- Adds a directory's definitions; a later directory wins over an earlier one.
+local function add_dir(result, dir, kind)
   local here = {}
   for _, name in ipairs(dir.names) do dir:load(name) end
   for _, name in ipairs(dir.names) do
     local file = dir.files[name]
-    local list = tools_of(dir.loaded[name])
+    local ok, list = pcall(kind.definitions, dir.loaded[name], name)
+    if not ok then modules.fail(file.path, list) end
     if not list and not dir.required[name] then
-      fail(file.path, "a tool file returns a tool or a list of tools, got " .. type(dir.loaded[name]))
+      modules.fail(file.path, ("%s, got %s"):format(kind.expected, type(dir.loaded[name])))
     end
-    for _, definition in ipairs(list or {}) do
-      local ok, problem = pcall(tool.check, definition)
-      if not ok then fail(file.path, problem) end
-      if here[definition.name] then
-        fail(file.path, ("the tool '%s' is defined in %s too"):format(definition.name, here[definition.name]))
+    for _, found in ipairs(list or {}) do
+      if here[found.name] then
+        modules.fail(file.path, ("'%s' is defined in %s too"):format(found.name, here[found.name]))
       end
-      here[definition.name] = file.path
-      if not result.by_name[definition.name] then table.insert(result.order, definition.name) end
-      result.by_name[definition.name] = definition
-      result.source[definition.name] = dir:source(name)
+      here[found.name] = file.path
+      if not result.by_name[found.name] then table.insert(result.order, found.name) end
+      result.by_name[found.name] = found.definition
+      result.source[found.name] = dir:source(name)
     end
   end
+end
+
+local function take(result, dirs, kind)
+  local texts = {}
+  for _, path in ipairs(dirs) do
+    local dir = modules.read(path)
+    result.dir = dir
+    for _, name in ipairs(dir.names) do
+      texts[#texts + 1] = dir.files[name].path .. "\0" .. dir.files[name].text
+    end
+    add_dir(result, dir, kind)
+  end
+  result.texts = table.concat(texts, "\0")
+end
+
+--- Runs what loads scripts, in a task of its own that has little time.
+---@return boolean ok
+---@return any problem { file, line, message }, or what was thrown
+function snapshot.load(fn, ...)
+  local t <close> = core.task.spawn_load(fn, ...)
+  return task.wait_within(MAX_SECONDS, t, "it did not end within %g s")
 end
 
 --- Reads, compiles, runs and checks every script of the directories.
 ---@param dirs string[] later ones win
----@return table? result { by_name, order, source }
+---@return table? result { by_name, order, source, texts }
 ---@return { file: string, line: integer?, message: string }? problem
-function snapshot.take(dirs)
-  local result = { by_name = {}, order = {}, source = {}, texts = {} }
-  local ok, problem = pcall(function()
-    for _, path in ipairs(dirs) do
-      local dir = read_dir(path)
-      for _, name in ipairs(dir.names) do
-        table.insert(result.texts, dir.files[name].path .. "\0" .. dir.files[name].text)
-      end
-      add_dir(result, dir)
-    end
-  end)
-  if ok then
-    result.texts = table.concat(result.texts, "\0")
-    return result
-  end
-  if type(problem) ~= "table" or not problem.message then
-    problem = { file = table.concat(dirs, ", "), message = tool.message(problem) }
-  end
-  return nil, problem
+function snapshot.take(dirs, kind)
+  local result = { by_name = {}, order = {}, source = {} }
+  local ok, problem = snapshot.load(take, result, dirs, kind)
+  if ok then return result end
+  if type(problem) == "table" and problem.file then return nil, problem end
+  if type(problem) == "table" and problem.code == "cancelled" then error(problem, 0) end
+  local place = result.dir and result.dir:place() or table.concat(dirs, ", ")
+  return nil, { file = place, message = tool.message(problem) }
 end
 
---- The names of tools that were added, changed and removed. A tool has changed when the file that
---- defines it, or one that it requires, has.
+--- The names of what was added, changed and removed. A definition has changed when the script that
+--- makes it, or one that this requires, has.
 function snapshot.compare(old, new)
   local difference = { added = {}, changed = {}, removed = {} }
   for _, name in ipairs(new.order) do

@@ -15,6 +15,21 @@ local function outcome_of(ok, ...)
 end
 task.outcome_of = outcome_of
 
+--- Waits for a task, and cancels it when `seconds` are over: then false and `late`, a format for them.
+---@param t table a task
+---@param late string
+function task.wait_within(seconds, t, late)
+  local timed_out = false
+  local _ <close> = task.spawn(function()
+    task.sleep(seconds)
+    timed_out = true
+    t:cancel()
+  end)
+  local outcome = table.pack(t:wait())
+  if timed_out and not outcome[1] then return false, late:format(seconds) end
+  return table.unpack(outcome, 1, outcome.n)
+end
+
 --- Runs the functions as tasks and waits for all of them. One's failure leaves the others alone.
 ---@param functions function[]
 ---@return table[] outcomes in the same order: { ok = true, value = first result, n = …, [1] = … }

@@ -5,6 +5,7 @@ local messages = require "barchan.messages"
 local options = require "barchan.options"
 local schema = require "barchan.schema"
 local snapshot = require "barchan.snapshot"
+local source = require "barchan.source"
 local task = require "barchan.task"
 local tool = require "barchan.tool"
 
@@ -42,9 +43,31 @@ local function built_in_names()
 end
 toolset.built_in_names = built_in_names
 
+local function definitions(value)
+  if type(value) ~= "table" then return nil end
+  local list = value
+  if value.name ~= nil or value.run ~= nil then
+    list = { value }
+  elseif type(value[1]) ~= "table" then
+    return nil
+  end
+  local found = {}
+  for i, definition in ipairs(list) do
+    local ok, problem = pcall(tool.check, definition)
+    if not ok then error(problem, 0) end
+    found[i] = { name = definition.name, definition = definition }
+  end
+  return found
+end
+
+local kind = { definitions = definitions, expected = "a tool file returns a tool or a list of tools" }
+
+--- The tools of directories as they are now: { by_name, order } | nil, { file, line, message }.
+function toolset.snapshot(dirs) return snapshot.take(dirs, kind) end
+
 local function add(by_name, order, definition)
   if by_name[definition.name] then
-    error(("toolset: two tools have the name '%s'"):format(definition.name), 0)
+    error(("two tools have the name '%s'"):format(definition.name), 0)
   end
   by_name[definition.name] = tool.check(definition)
   order[#order + 1] = definition.name
@@ -63,7 +86,7 @@ local function collect(given, from_dirs)
     elseif not by_name[item] then
       local definition = built_in(item)
       if not definition then
-        error("toolset: " .. options.unknown("tool", item, built_in_names()), 0)
+        error(options.unknown("tool", item, built_in_names()), 0)
       end
       add(by_name, order, definition)
     end
@@ -74,18 +97,14 @@ end
 -- Where a toolset's tools come from; shared by its bindings, so that all see one reload.
 local function open_source(given)
   local dirs = type(given.dir) == "string" and { given.dir } or given.dir or {}
-  local source = { given = given, dirs = dirs, on_event = given.on_event }
-  if given.watch then
-    if #dirs == 0 then error("toolset: option 'watch' needs 'dir'", 0) end
-    local watch, err = core.watch.open(dirs) -- before the first read: no edit falls between
-    if not watch then error(err, 0) end
-    source.watch = watch
-  end
-  local taken, problem = snapshot.take(dirs)
-  if not taken then error("toolset: " .. snapshot.describe(problem), 0) end
-  source.taken = taken
-  source.tools = collect(given, taken)
-  return source
+  return source.open(dirs, {
+    what = "tools",
+    take = toolset.snapshot,
+    build = function(taken) return collect(given, taken) end,
+    compare = function(old, new)
+      return old.texts ~= new.texts and snapshot.compare(old, new) or nil
+    end,
+  }, given)
 end
 
 --- A toolset of built-in tools by name, tools given as tables, and every tool file of `dir` (a path
@@ -94,9 +113,9 @@ end
 ---@return barchan.Toolset
 function toolset.create(given)
   options.check("toolset", given, spec)
-  local ok, source = pcall(open_source, given)
-  if not ok then error(source, 2) end
-  return setmetatable({ source = source, sandbox = given.sandbox, state = {} }, Toolset)
+  local ok, opened = pcall(open_source, given)
+  if not ok then error(type(opened) == "string" and "toolset: " .. opened or opened, 2) end
+  return setmetatable({ source = opened, sandbox = given.sandbox, state = {} }, Toolset)
 end
 
 --- The same tools for another conversation: its own sandbox, its own ctx.state.
@@ -107,56 +126,15 @@ end
 
 -- ---- reloading ----
 
--- Takes the directories anew: an event when something came of it, nil when nothing has changed.
-local function reload(source)
-  local taken, problem = snapshot.take(source.dirs)
-  if taken and taken.texts == source.taken.texts and not source.problem then return nil end
-  local tools
-  if taken then
-    local ok, collected = pcall(collect, source.given, taken)
-    if ok then
-      tools = collected
-    else
-      problem = { file = source.dirs[1], message = tool.message(collected) }
-    end
-  end
-  if not tools then
-    local text = snapshot.describe(problem)
-    if text == source.problem then return nil end -- told already
-    source.problem = text
-    return { type = "tools_reload_failed", file = problem.file, line = problem.line, message = text }
-  end
-  local event = snapshot.compare(source.taken, taken)
-  source.taken, source.tools, source.problem = taken, tools, nil
-  event.type = "tools_reloaded"
-  return event
-end
-
 --- Takes in what changed in the directories of a watched toolset since the last call: a whole new set,
 --- or the old one when anything is wrong with the new. Called before each turn. `emit` gets the event,
 --- `tools_reloaded` (added, changed, removed) or `tools_reload_failed` (file, line, message).
-function Toolset:refresh(emit)
-  local source = self.source
-  if not source.watch then return end
-  source.watch:settle() -- an edit of this very moment is waited for
-  if not source.watch:changed() and not source.pending then return end
-  source.pending = nil
-  local event = reload(source)
-  if not event then return end
-  if source.on_event then source.on_event(event) end
-  if emit then
-    emit(event)
-  else
-    event.time = core.util.wall_time()
-    core.host.emit(event)
-  end
-end
+function Toolset:refresh(emit) return self.source:refresh(emit) end
 
 --- Waits until something may have changed in the directories; then refresh takes it in.
 function Toolset:wait_change()
   if not self.source.watch then error("wait_change: the toolset is not watched", 2) end
-  self.source.watch:wait()
-  self.source.pending = true
+  self.source:wait_change()
 end
 
 -- ---- declaring ----
@@ -164,17 +142,17 @@ end
 --- What the model is told: name, description and parameters of each tool, in a fixed order.
 function Toolset:declarations()
   local list = core.json.array {}
-  for i, name in ipairs(self.source.tools.order) do
-    list[i] = tool.declaration(self.source.tools.by_name[name])
+  for i, name in ipairs(self.source.value.order) do
+    list[i] = tool.declaration(self.source.value.by_name[name])
   end
   return list
 end
 
-function Toolset:names() return { table.unpack(self.source.tools.order) } end
+function Toolset:names() return { table.unpack(self.source.value.order) } end
 
 --- Remembers which version of the tools a reply's calls were made against.
 function Toolset:stamp(reply)
-  for _, call in ipairs(reply.tool_calls or {}) do declared_from[call] = self.source.tools end
+  for _, call in ipairs(reply.tool_calls or {}) do declared_from[call] = self.source.value end
 end
 
 -- ---- dispatching ----
@@ -210,19 +188,15 @@ local function is_cancelled(err) return type(err) == "table" and rawget(err, "co
 -- Runs the tool in a task of its own: content, is_error.
 local function run(self, definition, call)
   local t <close> = task.spawn(definition.run, call.arguments, context(self, call))
-  local late = false
-  local _ <close> = definition.timeout and task.spawn(function()
-    task.sleep(definition.timeout)
-    late = true
-    t:cancel()
-  end) or nil
-  local outcome = table.pack(t:wait())
-  if late and not outcome[1] then
-    return ("timed out: the tool was stopped after %g s"):format(definition.timeout), true
+  local ok, value, err
+  if definition.timeout then
+    ok, value, err = task.wait_within(definition.timeout, t, "timed out: the tool was stopped after %g s")
+  else
+    ok, value, err = t:wait()
   end
-  if outcome[1] then return tool.content(outcome[2], outcome[3]) end
-  if is_cancelled(outcome[2]) then return "not run: cancelled", true end
-  return tool.message(outcome[2]), true
+  if ok then return tool.content(value, err) end
+  if is_cancelled(value) then return "not run: cancelled", true end
+  return tool.message(value), true
 end
 
 --- Runs one call and returns the tool message that answers it. Never throws for what the model
@@ -236,7 +210,7 @@ function Toolset:dispatch(call)
   if type(call) ~= "table" or type(call.name) ~= "string" then
     error("dispatch: a tool call expected", 2)
   end
-  local tools = declared_from[call] or self.source.tools
+  local tools = declared_from[call] or self.source.value
   local definition = tools.by_name[call.name]
   if not definition then
     return fail("There is no tool '%s'. The tools are: %s.", tool.cap(call.name, 100),

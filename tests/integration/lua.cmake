@@ -1,7 +1,15 @@
 # The engine, the Lua suites, the program and the examples.
-add_executable(test_engine test_engine.c)
-target_link_libraries(test_engine PRIVATE barchan::engine barchan_build PkgConfig::CHECK)
-add_test(NAME integration/engine COMMAND test_engine)
+add_library(engine_support STATIC engine_support.c)
+target_link_libraries(engine_support PUBLIC barchan::engine barchan_build PkgConfig::CHECK)
+target_include_directories(engine_support PUBLIC
+  ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/support)
+
+foreach(name calls life limits reload safe tools)
+  add_executable(engine_${name}_test engine_${name}_test.c)
+  target_link_libraries(engine_${name}_test PRIVATE engine_support)
+  add_test(NAME engine/${name} COMMAND engine_${name}_test)
+  set_tests_properties(engine/${name} PROPERTIES TIMEOUT 300)
+endforeach()
 
 set(_python python3)
 set(_as_user setpriv --reuid=65534 --regid=65534 --clear-groups)
@@ -35,6 +43,8 @@ barchan_program_test(integration/cli ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test
 barchan_program_test(integration/stock-lua ${_preload} lua5.4 ${PROJECT_SOURCE_DIR}/tests/lua/stock.lua)
 add_test(NAME integration/examples COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
   BARCHAN_SANITIZE=${BARCHAN_SANITIZE} ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
+add_test(NAME integration/idle COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
+  ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_idle.py)
 add_test(NAME integration/two_runtimes COMMAND two_runtimes)
 if(NOT BARCHAN_SANITIZE)
   add_test(NAME integration/install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_install.sh

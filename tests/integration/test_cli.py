@@ -45,6 +45,8 @@ class Front(unittest.TestCase):
                 (["ask", "hello"], b"no model to ask: set ANTHROPIC_API_KEY"),
                 (["tools", "list", "dir"], b"--dir names a directory"),
                 (["ask", "--base-url", "http://x", "hi"], b"--base-url needs --model"),
+                (["ask", "--policy", "no_repaets", "hi"], b"did you mean 'no_repeats'"),
+                (["ask", "--watch", "hi"], b"--watch needs --tool-dir or --policy-dir"),
                 (["tools", "lsit"], b"list, call, check or watch expected"),
                 ([], b"usage: barchan COMMAND")):
             done = barchan(*words)
@@ -166,6 +168,57 @@ class Run(unittest.TestCase):
         self.assertIn(b"a task failed and nobody waited for it", lost.stderr)
         self.assertIn(b"No such file", barchan("run", "/no/such.lua").stderr)
 
+    def test_a_loop_script_is_edited_while_it_runs(self):
+        loop = """return {{
+          open = function(state, word) state.word, state.n = word, 0 end,
+          turn = function(state)
+            state.n = state.n + 1
+            print("{0}", state.word, state.n)
+            if state.n == 2 then io.stdout:write("EDIT\\n") io.stdout:flush() io.read() end
+            {1}
+            if state.n == 4 then return 7 end
+          end,
+          close = function() print "closed" end,
+        }}"""
+        with tempfile.TemporaryDirectory() as folder:
+            path = f"{folder}/loop.lua"
+
+            def write(version, extra=""):
+                with open(path, "w") as file:
+                    file.write(loop.format(version, extra))
+
+            def run(*flags):
+                write("old")
+                process = subprocess.Popen([BIN, "run", *flags, path, "hi"], stdin=subprocess.PIPE, env=CLEAN,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                lines = iter(process.stdout.readline, "EDIT\n")
+                before = list(lines)
+                return process, before
+
+            process, before = run("--watch")
+            write("new")
+            out, err = process.communicate("go\n", timeout=30)
+            self.assertEqual((before + out.splitlines(True), process.returncode),
+                             (["old\thi\t1\n", "old\thi\t2\n", "new\thi\t3\n", "new\thi\t4\n", "closed\n"], 7), err)
+            self.assertEqual(err, f"barchan: script reloaded: {path}\n")
+
+            process, before = run("--watch")
+            write("new", "error 'no good'")
+            out, err = process.communicate("go\n", timeout=30)
+            self.assertEqual((out, process.returncode), ("new\thi\t3\nold\thi\t3\nold\thi\t4\nclosed\n", 7), err)
+            self.assertRegex(err, r"script reloaded: .*\nbarchan: script rolled back: .*loop.lua:\d+: no good\n")
+
+            process, before = run()  # the same script, not watched
+            write("new")
+            out, err = process.communicate("go\n", timeout=30)
+            self.assertEqual((out, err, process.returncode), ("old\thi\t3\nold\thi\t4\nclosed\n", "", 7))
+
+            with open(path, "w") as file:
+                file.write("print 'no loop'")
+            done = barchan("run", "--watch", path)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"a loop script returns a table with the function turn", done.stderr)
+
     def test_interrupt_closes_what_is_open(self):
         with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
             file.write("local b = require 'barchan'\n"
@@ -226,6 +279,16 @@ class Ask(unittest.TestCase):
             refused = barchan("ask", "--transcript", path, "--replay", self.replay, "?")
             self.assertEqual(refused.returncode, 125)
             self.assertIn(b"exists", refused.stderr)
+
+    def test_policies(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/quiet.lua", "w") as file:
+                file.write("return { before_call = function() return 'stop', 'not today' end }")
+            done = barchan("ask", "--replay", f"{EXAMPLES}/data/prime.jsonl", "--json", "--watch",
+                           "--policy", "no_repeats", "--policy-dir", folder, "q")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn(b"not run: denied: not today", done.stdout)
+        self.assertIn(b'"stop_reason":"denied"', done.stdout)
 
     def test_what_cannot_work_says_why(self):
         done = barchan("ask", "--model", "anthropic:claude-x", "hello")

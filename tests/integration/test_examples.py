@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BUILD = os.environ["BARCHAN_BUILD"]
@@ -73,6 +74,39 @@ class Examples(unittest.TestCase):
         ticks, used = map(int, re.search(r"ticked (\d+) times and used (\d+) ms", err).groups())
         self.assertGreaterEqual(ticks, 10)  # of 20 in the second that the tool takes: it did not block
         self.assertLess(used, 500)  # nor did it spin
+
+    def test_host_loops(self):
+        code, out, err = run(f"{BUILD}/examples/embed_uv", "examples", "examples/data/wait.jsonl")
+        self.assertEqual((code, json.loads(out)["text"]), (0, "I waited a moment."), err)
+        self.assertGreaterEqual(int(re.search(r"ticked (\d+) times", err).group(1)), 10)
+        code, out, err = run(f"{BUILD}/examples/embed_frames", "examples", "examples/data/wait.jsonl")
+        self.assertEqual((code, json.loads(out)["text"]), (0, "I waited a moment."), err)
+        self.assertGreaterEqual(int(re.search(r"(\d+) frames were drawn", err).group(1)), 30)  # of 60 in the second
+
+    def test_host_tools(self):
+        code, out, err = run(f"{BUILD}/examples/host_tools", "examples", "examples/data/tent.jsonl")
+        self.assertEqual((code, json.loads(out)["text"]), (0, "There are three tents, at 249.50 each."), err)
+        events = [json.loads(line) for line in err.splitlines()]
+        results = [(e["name"], json.loads(e["content"])) for e in events if e["type"] == "tool_result"]
+        self.assertEqual(results, [("stock_level", {"item": "tent", "in_stock": 3}),
+                                   ("price_quote", {"item": "tent", "price": 249.5})])  # the slow one held up nothing
+
+    def test_hot_reload(self):
+        code, out, err = run("examples/hot_reload/demo.sh", f"{BUILD}/bin/barchan")
+        self.assertEqual(code, 0, out + err)
+        self.assertEqual(out.splitlines()[-1], "It has 19 letters. (12 messages)")
+        self.assertRegex(out, r"tools_reload_failed .*measure.lua:7: ")
+
+    def test_the_demo_fails_when_an_edit_has_no_effect(self):
+        with tempfile.TemporaryDirectory() as folder:
+            fake = f"{folder}/barchan"  # that does not watch
+            with open(fake, "w") as file:
+                file.write(f"#!/bin/sh\nshift 2\nsed 's/watch = true/watch = false/' \"$1\" >\"$1.lua\"\n"
+                           f"script=$1.lua\nshift\nexec {BUILD}/bin/barchan run \"$script\" \"$@\"\n")
+            os.chmod(fake, 0o755)
+            code, out, err = run("examples/hot_reload/demo.sh", fake)
+        self.assertEqual(code, 1, out + err)
+        self.assertIn("demo: expected the declaration 'Count the letters of a text.'", err)
 
     def test_two_runtimes(self):
         code, out, err = run(f"{BUILD}/examples/two_runtimes")

@@ -44,7 +44,7 @@ local function watched(options)
         tools:refresh()
       end
     end)
-    local deadline = barchan.now() + 10
+    local deadline = barchan.now() + 20
     while #events == 0 and barchan.now() < deadline do barchan.sleep(0.02) end
     lu.assertTrue(#events > 0, "no event came")
     return table.remove(events, 1)
@@ -83,6 +83,9 @@ function T:test_a_broken_edit_changes_nothing_and_is_told_with_its_place()
     { "return { name = 'one' }", "one.lua", "run: a function expected" },
     { "return { { name = 'one', run = print }, { name = 'one', run = print } }", "one.lua", "defined in" },
     { "return { name = 'one', run = print, parameters = { type = 'string' } }", "one.lua", "object" },
+    { "while true do end", "one.lua", "without waiting" },
+    { "require('barchan').sleep(1e6)", "one.lua", "did not end within 3 s" },
+    { "while true do pcall(function() while true do end end) end", "one.lua", "without waiting" },
     { "\27Lua", "one.lua", "binary" },
   }
   for _, case in ipairs(bad) do
@@ -102,10 +105,10 @@ end
 
 function T:test_every_truncation_of_a_good_file_keeps_the_old_version()
   local good = tool_text("one", "later", "local x = { 1, 'a' } -- comment")
-  local snapshot = require "barchan.snapshot"
+  local toolset = require "barchan.toolset"
   for n = 0, #good - 1 do
     write("one.lua", good:sub(1, n))
-    local taken, problem = snapshot.take { dir }
+    local taken, problem = toolset.snapshot { dir }
     lu.assertNil(taken, n)
     lu.assertStrContains(problem.file, "one.lua")
   end

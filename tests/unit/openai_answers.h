@@ -4,7 +4,7 @@
 #define TESTS_OPENAI_ANSWERS_H
 
 #include "adapter_run.h"
-#include "unit.h"
+#include "suite.h"
 
 static inline json_t *reply_of(int stream, const char *text)
 {

@@ -7,7 +7,6 @@ target_compile_definitions(test_replay PRIVATE TEST_DATA="${PROJECT_SOURCE_DIR}/
 foreach(name anthropic openai_chat openai_calls openai_requests openai_responses
   provider_turns provider_requests)
   barchan_unit_test(${name} test_${name}.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
-  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
 endforeach()
 
 # Each curl option in turn is refused.
@@ -15,6 +14,5 @@ barchan_unit_test(http_options test_http_options.c)
 target_link_options(test_http_options PRIVATE -Wl,--wrap=curl_easy_setopt)
 
 barchan_unit_test(alloc test_alloc.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
-target_include_directories(test_alloc PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
 target_link_options(test_alloc PRIVATE
   -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)

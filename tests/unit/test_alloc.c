@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include "adapter_run.h"
 #include "provider/message.h"
-#include "unit.h"
+#include "suite.h"
 
 /* The linker sends the library's calls here (--wrap). */
 void *__real_malloc(size_t size);

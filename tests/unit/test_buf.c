@@ -1,5 +1,5 @@
 #include "base/buf.h"
-#include "unit.h"
+#include "suite.h"
 #include <stdlib.h>
 
 START_TEST(grows_and_stays_terminated)

@@ -1,6 +1,5 @@
 /* Child processes under every kind of host: SIGCHLD default, ignored, reaped elsewhere, all
  * signals blocked. */
-#include <check.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -9,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "runtime/child.h"
+#include "suite.h"
 
 static barchan_runtime *rt;
 static barchan_error err;
@@ -168,24 +168,8 @@ START_TEST(close_kills_and_reaps)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("child");
-    TCase *tc = tcase_create("child");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 20);
-    tcase_add_test(tc, the_status_arrives);
-    tcase_add_test(tc, a_signal_is_told_from_an_exit);
-    tcase_add_test(tc, death_is_seen_with_sigchld_ignored);
-    tcase_add_test(tc, death_is_seen_beside_a_reaper_of_the_hosts);
-    tcase_add_test(tc, the_child_starts_with_signals_unblocked_and_default);
-    tcase_add_test(tc, nothing_is_inherited_but_what_is_given);
-    tcase_add_test(tc, a_failed_exec_is_an_error_and_leaves_no_child);
-    tcase_add_test(tc, close_kills_and_reaps);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+SUITE_MAIN("child", setup, teardown, the_status_arrives, a_signal_is_told_from_an_exit,
+           death_is_seen_with_sigchld_ignored, death_is_seen_beside_a_reaper_of_the_hosts,
+           the_child_starts_with_signals_unblocked_and_default,
+           nothing_is_inherited_but_what_is_given, a_failed_exec_is_an_error_and_leaves_no_child,
+           close_kills_and_reaps)

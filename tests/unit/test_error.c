@@ -1,6 +1,6 @@
 #include <errno.h>
 #include "base/error.h"
-#include "unit.h"
+#include "suite.h"
 
 START_TEST(every_field_is_filled)
 {

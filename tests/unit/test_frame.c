@@ -1,8 +1,8 @@
 /* The channel's format: whatever bytes come, readers stay within them. */
-#include <check.h>
 #include <stdlib.h>
 #include <string.h>
 #include "channel/frame.h"
+#include "suite.h"
 
 START_TEST(numbers_are_little_endian)
 {
@@ -200,23 +200,6 @@ START_TEST(noise)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("frame");
-    TCase *tc = tcase_create("frame");
-    tcase_add_test(tc, numbers_are_little_endian);
-    tcase_add_test(tc, a_frame_is_parsed_when_it_is_whole);
-    tcase_add_test(tc, lengths_are_bounded);
-    tcase_add_test(tc, types_belong_to_a_direction);
-    tcase_add_test(tc, truncation_at_every_byte);
-    tcase_add_test(tc, strings_are_checked);
-    tcase_add_test(tc, writers_stop_at_the_capacity);
-    tcase_add_test(tc, exits_come_back_as_they_went);
-    tcase_add_test(tc, noise);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN("frame", NULL, NULL, numbers_are_little_endian, a_frame_is_parsed_when_it_is_whole,
+           lengths_are_bounded, types_belong_to_a_direction, truncation_at_every_byte,
+           strings_are_checked, writers_stop_at_the_capacity, exits_come_back_as_they_went, noise)

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include "base/error.h"
 #include "runtime/http.h"
-#include "unit.h"
+#include "suite.h"
 
 #undef curl_easy_setopt
 

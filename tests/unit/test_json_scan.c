@@ -1,5 +1,5 @@
 #include "base/json_scan.h"
-#include "unit.h"
+#include "suite.h"
 #include <stdio.h>
 #include <stdlib.h>
 

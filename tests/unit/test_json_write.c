@@ -3,7 +3,7 @@
 #include "base/json_scan.h"
 #include "base/json_write.h"
 #include "scratch_locale.h"
-#include "unit.h"
+#include "suite.h"
 
 static bc_buf out;
 

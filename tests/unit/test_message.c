@@ -1,7 +1,7 @@
 /* Requests: what is accepted, what is refused and where, pairing, and when a turn goes back. */
 #include "provider/message.h"
 #include "provider/json_out.h"
-#include "unit.h"
+#include "suite.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -4,7 +4,7 @@
 #include "adapter_run.h"
 #include "base/clock.h"
 #include "provider/message.h"
-#include "unit.h"
+#include "suite.h"
 
 static barchan_error err;
 

@@ -1,5 +1,4 @@
 /* The replay provider, through the public calls. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +6,7 @@
 #include <sys/stat.h>
 #include <barchan/model.h>
 #include "base/json_view.h"
+#include "suite.h"
 
 static barchan_runtime *rt;
 
@@ -277,22 +277,7 @@ START_TEST(bad_transcripts_are_refused_with_the_line)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("replay");
-    TCase *tc = tcase_create("all");
-    tcase_add_checked_fixture(tc, set_up, tear_down);
-    tcase_add_test(tc, plays_a_tool_loop_and_then_says_that_it_is_over);
-    tcase_add_test(tc, checks_pairing_as_a_real_provider_would);
-    tcase_add_test(tc, can_be_cancelled_or_destroyed_in_a_delta);
-    tcase_add_test(tc, ends_with_its_runtime);
-    tcase_add_test(tc, a_dying_model_takes_no_more_orders);
-    tcase_add_test(tc, a_token_cancels_also_before_the_start);
-    tcase_add_test(tc, bad_transcripts_are_refused_with_the_line);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? 0 : 1;
-}
+SUITE_MAIN("replay", set_up, tear_down, plays_a_tool_loop_and_then_says_that_it_is_over,
+           checks_pairing_as_a_real_provider_would, can_be_cancelled_or_destroyed_in_a_delta,
+           ends_with_its_runtime, a_dying_model_takes_no_more_orders,
+           a_token_cancels_also_before_the_start, bad_transcripts_are_refused_with_the_line)

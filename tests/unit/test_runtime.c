@@ -1,5 +1,4 @@
 /* The runtime as a host sees it: pumping, its descriptor, posts, cancel tokens, forks. */
-#include <check.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -9,6 +8,7 @@
 #include <unistd.h>
 #include "base/clock.h"
 #include "runtime/loop.h"
+#include "suite.h"
 
 static barchan_runtime *rt;
 static barchan_error err;
@@ -377,31 +377,11 @@ START_TEST(bad_arguments_are_errors)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("runtime");
-    TCase *tc = tcase_create("runtime");
-    tcase_add_checked_fixture(tc, setup, teardown);
-    tcase_set_timeout(tc, 20);
-    tcase_add_test(tc, a_timer_fires_once_and_can_be_set_again);
-    tcase_add_test(tc, pump_gives_up_after_its_timeout);
-    tcase_add_test(tc, a_watch_is_level_triggered_and_silent_after_close);
-    tcase_add_test(tc, waiting_inside_a_callback_is_busy);
-    tcase_add_test(tc, the_descriptor_wakes_for_work_added_between_pumps);
-    tcase_add_test(tc, posts_from_threads_all_run_here);
-    tcase_add_test(tc, posts_wake_a_host_that_watches_the_descriptor);
-    tcase_add_test(tc, a_post_made_in_a_callback_wakes_it_too);
-    tcase_add_test(tc, a_post_that_is_queued_at_destroy_still_runs);
-    tcase_add_test(tc, a_token_wakes_every_watch_once_also_from_a_signal);
-    tcase_add_test(tc, a_forked_child_is_refused);
-    tcase_add_test(tc, deferred_calls_do_not_starve_the_loop);
-    tcase_add_test(tc, threads_have_runtimes_of_their_own);
-    tcase_add_test(tc, destroy_ends_with_what_was_left_open);
-    tcase_add_test(tc, bad_arguments_are_errors);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_NORMAL);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed != 0;
-}
+SUITE_MAIN("runtime", setup, teardown, a_timer_fires_once_and_can_be_set_again,
+           pump_gives_up_after_its_timeout, a_watch_is_level_triggered_and_silent_after_close,
+           waiting_inside_a_callback_is_busy, the_descriptor_wakes_for_work_added_between_pumps,
+           posts_from_threads_all_run_here, posts_wake_a_host_that_watches_the_descriptor,
+           a_post_made_in_a_callback_wakes_it_too, a_post_that_is_queued_at_destroy_still_runs,
+           a_token_wakes_every_watch_once_also_from_a_signal, a_forked_child_is_refused,
+           deferred_calls_do_not_starve_the_loop, threads_have_runtimes_of_their_own,
+           destroy_ends_with_what_was_left_open, bad_arguments_are_errors)

@@ -2,7 +2,6 @@
  * The compiled seccomp filters of both architectures, run by a small interpreter: what counts is
  * the program that the kernel gets, not the table it was made from.
  */
-#include <check.h>
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -27,6 +26,7 @@
 #define __aarch64__ 1
 #define guest_filter filter_arm64
 #include "seccomp_filter.h"
+#include "suite.h"
 
 /* Numbers of the system calls, x86-64 and arm64; -1: it has none. */
 struct call {
@@ -315,25 +315,7 @@ START_TEST(personalities)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("seccomp");
-    TCase *tc = tcase_create("filter");
-    tcase_add_test(tc, foreign_architectures_are_killed);
-    tcase_add_test(tc, x32_and_odd_numbers_are_never_allowed);
-    tcase_add_test(tc, dangerous_calls_are_refused);
-    tcase_add_test(tc, absent_calls_look_absent);
-    tcase_add_test(tc, ordinary_calls_are_allowed);
-    tcase_add_test(tc, terminal_injection);
-    tcase_add_test(tc, namespaces_by_clone);
-    tcase_add_test(tc, socket_families);
-    tcase_add_test(tc, socket_protocols);
-    tcase_add_test(tc, limits_of_others);
-    tcase_add_test(tc, personalities);
-    suite_add_tcase(suite, tc);
-    SRunner *runner = srunner_create(suite);
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
+SUITE_MAIN("seccomp", NULL, NULL, foreign_architectures_are_killed,
+           x32_and_odd_numbers_are_never_allowed, dangerous_calls_are_refused,
+           absent_calls_look_absent, ordinary_calls_are_allowed, terminal_injection,
+           namespaces_by_clone, socket_families, socket_protocols, limits_of_others, personalities)

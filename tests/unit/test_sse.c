@@ -1,6 +1,6 @@
 #include "provider/sse.h"
 #include "provider/text.h"
-#include "unit.h"
+#include "suite.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <barchan/model.h>
 #include "base/json_scan.h"
-#include "unit.h"
+#include "suite.h"
 
 static const char tools[] = "[{\"name\":\"f\",\"description\":\"d\\u00e9\",\"parameters\":{"
                             "\"type\": \"object\",\"x\":0.10}},"

@@ -1,5 +1,5 @@
 #include "base/utf8.h"
-#include "unit.h"
+#include "suite.h"
 
 static int decode(const unsigned char *s, int n, unsigned long *code)
 {

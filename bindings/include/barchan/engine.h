@@ -88,6 +88,14 @@ BARCHAN_API int barchan_engine_load_file(barchan_engine *engine, const char *nam
 BARCHAN_API int barchan_engine_load_string(barchan_engine *engine, const char *name,
                                            const char *text, size_t len, barchan_error *err);
 
+/* Loads the script of the last load_file again, and with it the modules that it requires from
+ * script_dirs, waiting. Calls that begin later use the new functions; calls that run finish with
+ * the ones that they began with; loops that `barchan.script:run` drives change at their next turn.
+ * When anything is wrong with the new script (it does not compile, it throws, it returns no table,
+ * its top level takes longer than a second of running or three in all), everything stays as it was
+ * and the error says why. Events: script_reloaded, script_reload_failed, script_rolled_back. */
+BARCHAN_API int barchan_engine_reload(barchan_engine *engine, barchan_error *err);
+
 /* Calls a function of the loaded table, or of an embedded module as "module:function". `args` is
  * JSON text (NULL: no argument). `*result` is JSON text, freed with barchan_free; may be NULL.
  * A script's error is BARCHAN_ESCRIPT with message and traceback, or the code of the error object

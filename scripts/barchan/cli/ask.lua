@@ -4,6 +4,7 @@ local _, core = ...
 local agent = require "barchan.agent"
 local args = require "barchan.cli.args"
 local model = require "barchan.model"
+local policy = require "barchan.policy"
 local sandbox = require "barchan.sandbox"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
@@ -28,6 +29,9 @@ prompt from standard input.
   --max-steps N       completions until the model must answer (default: 16)
   --tools A,B         the built-in tools (default: all)
   --tool-dir DIR      tool files of your own, all of them; may be repeated
+  --policy A,B        built-in policies: rules that are asked before each call
+  --policy-dir DIR    policy files of your own, all of them; may be repeated
+  --watch             let edits of these files take effect at the model's next turn
   --template T        "host" (default) or a root directory
   --timeout S         seconds for the whole run
   --no-stream         ask for the answer in one piece
@@ -58,6 +62,9 @@ local flags = {
   ["max-steps"] = { type = "integer", positive = true },
   tools = { type = "string" },
   ["tool-dir"] = { type = "string", many = true },
+  policy = { type = "string" },
+  ["policy-dir"] = { type = "string", many = true },
+  watch = { type = "flag" },
   template = { type = "string" },
   timeout = { type = "number", positive = true },
   ["no-stream"] = { type = "flag" },
@@ -88,18 +95,35 @@ local function model_options(given)
   }
 end
 
-local function tool_list(given, sbx)
+-- The names after --tools or --policy.
+local function names_of(text, flag)
   local list = {}
-  if given.tools then
-    for name in given.tools:gmatch("[^,]+") do list[#list + 1] = name end
-    if #list == 0 then args.fail("--tools names no tool") end
-  else
-    list = toolset.built_in_names()
-  end
+  for name in (text or ""):gmatch "[^,]+" do list[#list + 1] = name end
+  if text and #list == 0 then args.fail("--%s names nothing", flag) end
+  return list
+end
+
+local function create(constructor, list)
+  local ok, made = pcall(constructor, list)
+  if not ok then args.fail("%s", tool.message(made)) end
+  return made
+end
+
+local function tool_list(given, sbx)
+  local list = given.tools and names_of(given.tools, "tools") or toolset.built_in_names()
   list.dir, list.sandbox = given["tool-dir"], sbx
-  local ok, tools = pcall(toolset.create, list)
-  if not ok then args.fail("%s", tool.message(tools)) end
-  return tools
+  list.watch = given.watch and list.dir ~= nil
+  return create(toolset.create, list)
+end
+
+local function policy_list(given)
+  local list = names_of(given.policy, "policy")
+  list.dir = given["policy-dir"]
+  list.watch = given.watch and list.dir ~= nil
+  if given.watch and not list.dir and not given["tool-dir"] then
+    args.fail("--watch needs --tool-dir or --policy-dir")
+  end
+  return create(policy.create, list)
 end
 
 local function read_prompt(rest)
@@ -122,6 +146,7 @@ end
 function command.main(words)
   local given, rest = args.parse(words, flags)
   local prompt = read_prompt(rest)
+  local policies = policy_list(given)
   local m = must(model.create(model_options(given)))
   local sbx <close> = must(sandbox.create { template = given.template })
   local tools = tool_list(given, sbx)
@@ -134,6 +159,7 @@ function command.main(words)
   local a = agent.create {
     model = m,
     tools = tools,
+    policy = policies,
     system = given.system or SYSTEM,
     max_steps = given["max-steps"],
     max_seconds = given.timeout,

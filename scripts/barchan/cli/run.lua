@@ -1,42 +1,69 @@
 -- barchan run: a script of the user's, with the whole API.
 local args = require "barchan.cli.args"
+local script = require "barchan.script"
 local tool = require "barchan.tool"
 
 local command = {
   summary = "run a Lua script",
   usage = [[
-usage: barchan run SCRIPT.lua [ARGUMENT…]
+usage: barchan run [--watch] SCRIPT.lua [ARGUMENT…]
 
 Runs a Lua script with the whole API: local barchan = require "barchan". The script gets the arguments
 as `...` and in `arg`. `require` finds modules beside the script.
 
-exit code: 0; 1 when the script fails; the number from 0 to 255 that the script returns, if it returns
-one; 2 wrong usage; 128+n ended by signal n (130: Ctrl-C).
+A script that returns a table with a function `turn` is a loop: open(state, ARGUMENT…) is called once,
+turn(state) until it answers something that is not nil, close(state) at the end. With --watch, an edit
+of a loop takes over at its next turn, and `state` is kept; a broken edit changes nothing, and one whose
+first turn throws is taken back. What came of it is told on standard error.
+
+exit code: 0; 1 when the script fails; the number from 0 to 255 that the script (or its last turn)
+returns, if it returns one; 2 wrong usage; 128+n ended by signal n (130: Ctrl-C).
 ]],
 }
 
+local flags = { watch = { type = "flag" } }
+
+-- What a script returned: a loop is run to its end.
+local function finish(value, ...)
+  if script.is_loop(value) then return script.run_loop(value, ...) end
+  return value
+end
+
+local function tell(event)
+  local what = event.type:gsub("_", " ")
+  io.stderr:write("barchan: ", what, ": ", event.message or event.file, "\n")
+end
+
+local function watched(path, words)
+  local ok, made = pcall(script.create, { file = path, watch = true, on_event = tell })
+  if not ok then error((tool.message(made):gsub("^[^ ]+: script: ", "")), 0) end
+  return made:run(table.unpack(words))
+end
+
+local function exit_code(value)
+  if math.type(value) ~= "integer" then return 0 end
+  if value >= 0 and value <= 255 then return value end
+  io.stderr:write(("barchan: the script returned %d; exit codes are 0 to 255\n"):format(value))
+  return 1
+end
+
 function command.main(words)
-  local _, rest = args.parse(words, {}, true)
+  local given, rest = args.parse(words, flags, true)
   local path = table.remove(rest, 1)
   if not path then args.fail("a script is missing") end
-  local chunk, problem = loadfile(path)
-  if not chunk then
-    io.stderr:write("barchan: ", problem, "\n")
-    return 1
-  end
   local dir = path:match("^(.*)/[^/]*$") or "."
   package.path = ("%s/?.lua;%s/?/init.lua"):format(dir, dir)
   arg = { [0] = path, table.unpack(rest) } -- luacheck: globals arg
-  local ok, value = xpcall(chunk, function(err)
+  local ok, value = xpcall(function()
+    if given.watch then return watched(path, rest) end
+    local chunk, problem = loadfile(path)
+    if not chunk then error(problem, 0) end
+    return finish(chunk(table.unpack(rest)), table.unpack(rest))
+  end, function(err)
     if type(err) == "table" and err.code == "cancelled" then return err end
     return debug.traceback(tool.message(err), 2)
-  end, table.unpack(rest))
-  if ok and math.type(value) ~= "integer" then return 0 end
-  if ok and value >= 0 and value <= 255 then return value end
-  if ok then
-    io.stderr:write(("barchan: the script returned %d; exit codes are 0 to 255\n"):format(value))
-    return 1
-  end
+  end)
+  if ok then return exit_code(value) end
   if type(value) == "table" then error(value, 0) end
   io.stderr:write("barchan: ", value, "\n")
   return 1

@@ -76,7 +76,7 @@ end
 
 local function check(dirs)
   if #dirs == 0 then args.fail("check: a directory is missing") end
-  local taken, problem = snapshot.take(dirs)
+  local taken, problem = toolset.snapshot(dirs)
   if not taken then
     io.stderr:write(snapshot.describe(problem), "\n")
     return 1

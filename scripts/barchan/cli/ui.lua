@@ -107,6 +107,27 @@ function handlers.tool_result(self, event)
   self:line(("%s in %.2f s: %s"):format(mark, event.seconds, text))
 end
 
+-- What came of an edit: tools, policies or the script itself.
+local function reloaded(self, event)
+  local parts = {}
+  for _, what in ipairs { "added", "changed", "removed" } do
+    if event[what] and #event[what] > 0 then
+      parts[#parts + 1] = what .. " " .. table.concat(event[what], ", ")
+    end
+  end
+  local text = #parts > 0 and ": " .. table.concat(parts, "; ") or ""
+  self:line(self:paint("33", event.type:gsub("_", " ")) .. visible(text))
+end
+
+local function reload_failed(self, event)
+  self:line(self:paint("31", "edit refused, what was there stays: ") .. visible(event.message))
+end
+
+for _, what in ipairs { "tools", "policies", "script" } do
+  handlers[what .. "_reloaded"] = reloaded
+  handlers[what .. "_reload_failed"] = reload_failed
+end
+
 function handlers.run_finished(self, event)
   self.waiting_since = nil
   self:clear_spinner()

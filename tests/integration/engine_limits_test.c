@@ -1,0 +1,149 @@
+/* What an engine takes from its host: memory and time, and never more. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "engine_support.h"
+
+START_TEST(memory_is_capped_and_the_engine_goes_on)
+{
+    load("return { bomb = function() local t = {} while true do t[#t + 1] = ('x'):rep(1000) .. #t "
+         "end end, fine = function() return 1 end }");
+    ck_assert_int_eq(barchan_engine_call(engine, "bomb", NULL, NULL, NULL, &err), BARCHAN_ENOMEM);
+    expect("fine", NULL, "1");
+}
+END_TEST
+
+/* Scripts that run away, each in its own way. */
+START_TEST(a_script_that_runs_away_is_stopped)
+{
+    static const char *const bodies[] = {
+        "while true do end",
+        "while true do pcall(function() while true do end end) end",
+        "local function f() return f() end f()",
+        "repeat local ok = xpcall(function() while true do end end, function() while true do end "
+        "end) until false",
+        "while true do coroutine.wrap(function() while true do end end)() end",
+        "while true do pcall(coroutine.wrap(function() while true do end end)) end",
+        "local t = setmetatable({}, { __index = function() while true do end end }) return t.x",
+        "table.sort({ 3, 2, 1 }, function() while true do end end)",
+        "('x'):gsub('x', function() while true do end end)",
+        "return ('').rep('', 1 << 60)",
+        "table.move({}, 1, 1 << 60, 2)",
+        "return ((' '):rep(1 << 20) .. 'x'):gsub('%s+$', '')",
+        "return ('a'):rep(1 << 20):find(('a-'):rep(20) .. 'b')",
+        "return ('('):rep(1 << 22):find('%b()')",
+        "for _ in ('a'):rep(1 << 20):gmatch('.-.-.-b') do end",
+        "table.move({}, -1 << 62, 1 << 62, 2)",
+        "load(function() while true do end end)",
+        "for _ in function() while true do end end do end",
+        "local x <close> = setmetatable({}, { __close = function() while true do end end })",
+        "error(setmetatable({}, { __tostring = function() while true do end end }))",
+        "local b = require 'barchan' b.spawn(function() while true do end end):wait() while true "
+        "do "
+        "end",
+    };
+    barchan_engine_options options = {
+        .struct_size = sizeof options, .slice_limit_ms = 100, .on_print = keep_print};
+    reopen_engine(&options);
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        char script[512];
+        snprintf(script, sizeof script,
+                 "return { f = function() %s end, g = function() return 1 end }", bodies[i]);
+        load(script);
+        int rc = barchan_engine_call(engine, "f", NULL, NULL, NULL, &err);
+        ck_assert_msg(rc < 0 || strstr(bodies[i], "<close>") || strstr(bodies[i], "load("), "%s",
+                      bodies[i]);
+        expect("g", NULL, "1");
+    }
+    load("return { f = function() while true do end end }");
+    ck_assert_int_eq(barchan_engine_call(engine, "f", NULL, NULL, NULL, &err), BARCHAN_ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "0.1 s"));
+}
+END_TEST
+
+START_TEST(what_is_to_be_closed_is_closed_after_a_stop)
+{
+    barchan_engine_options options = {
+        .struct_size = sizeof options, .slice_limit_ms = 50, .on_print = keep_print};
+    reopen_engine(&options);
+    load("return { f = function() local c <close> = setmetatable({}, { __close = function() for i "
+         "= 1,"
+         " 50000 do end print 'closed' end }) while true do end end }");
+    ck_assert_int_eq(barchan_engine_call(engine, "f", NULL, NULL, NULL, &err), BARCHAN_ETIMEDOUT);
+    ck_assert_str_eq(printed, "closed\n");
+}
+END_TEST
+
+START_TEST(a_tool_that_runs_away_is_an_error_result)
+{
+    reopen_engine(NULL);
+    load("local b = require 'barchan' local tools = b.toolset { { name = 'spin', description = '', "
+         "run"
+         " = function() while true do end end } } return { f = function() local m = "
+         "tools:dispatch({ id"
+         " = '1', name = 'spin', arguments = {} }) return { m.is_error, m.content } end }");
+    char *result = call("f", NULL);
+    ck_assert_ptr_nonnull(strstr(result, "[true,\"the script ran for 1 s without waiting"));
+    barchan_free(result);
+}
+END_TEST
+
+START_TEST(running_time_in_all_is_limited_waits_are_not_counted)
+{
+    barchan_engine_options options = {
+        .struct_size = sizeof options, .slice_limit_ms = 1000, .total_limit_ms = 300};
+    reopen_engine(&options);
+    load("local b = require 'barchan' return { naps = function() for i = 1, 5 do b.sleep(0.1) end "
+         "return 1 end, works = function() while true do for i = 1, 100000 do end b.sleep(0) end "
+         "end }");
+    expect("naps", NULL, "1");
+    ck_assert_int_eq(barchan_engine_call(engine, "works", NULL, NULL, NULL, &err),
+                     BARCHAN_ETIMEDOUT);
+    ck_assert_ptr_nonnull(strstr(err.message, "0.3 s of running time"));
+}
+END_TEST
+
+/* A few kilobytes more each time: memory runs out at every place of the start, of a call, of an
+ * error and of the end. The host lives through all of them. */
+START_TEST(memory_may_run_out_anywhere)
+{
+    static const char script[] =
+        "local b = require 'barchan'\n"
+        "return { go = function(t) local x <close> = setmetatable({}, { __close = function() end "
+        "})\n"
+        "  local r = b.gather { function() return b.json.encode(t) end, function() b.sleep(0) "
+        "error("
+        "'x') end, function() error({ code = 'not_found', message = ('m'):rep(100) }) end }\n"
+        "  return { r[1].value, tostring(r[2].error), r[3].ok, b.toolset { 'exec' }:declarations() "
+        "}"
+        "end }";
+    int created = 0, loaded = 0, done = 0;
+    barchan_engine_destroy(engine);
+    for (size_t limit = 16 << 10; limit < 1200 << 10; limit += 3 << 10) {
+        barchan_engine_options options = {.struct_size = sizeof options,
+                                          .memory_limit_bytes = limit};
+        if (barchan_engine_create(&engine, rt, &options, &err) < 0) {
+            ck_assert_int_eq(err.code, BARCHAN_ENOMEM);
+            continue;
+        }
+        created++;
+        if (barchan_engine_load_string(engine, "=s", script, strlen(script), &err) == 0) {
+            loaded++;
+            if (barchan_engine_call(engine, "go", "{\"a\":[1,2,3]}", NULL, NULL, &err) == 0)
+                done++;
+            else
+                ck_assert_int_lt(err.code, 0);
+        }
+        barchan_engine_destroy(engine);
+    }
+    ck_assert_int_gt(done, 10);
+    ck_assert_int_gt(loaded, done);
+    ck_assert_int_gt(created, loaded);
+    open_engine(BARCHAN_LIBRARY_SAFE, 0);
+}
+END_TEST
+
+SUITE_MAIN("engine_limits", engine_setup, engine_teardown, memory_is_capped_and_the_engine_goes_on,
+           a_script_that_runs_away_is_stopped, what_is_to_be_closed_is_closed_after_a_stop,
+           a_tool_that_runs_away_is_an_error_result,
+           running_time_in_all_is_limited_waits_are_not_counted, memory_may_run_out_anywhere)

@@ -1,0 +1,59 @@
+-- A directory of scripts that tests edit, and the model turns that they replay.
+local lu = require "luaunit"
+local barchan = require "barchan"
+
+local support = {}
+
+local Dir = {}
+Dir.__index = Dir
+
+function support.sh(format, ...) assert(os.execute(format:format(...))) end
+
+--- A fresh directory; `remove` it.
+function support.dir()
+  local path = os.tmpname()
+  os.remove(path)
+  support.sh("mkdir -m 755 %s", path)
+  return setmetatable({ path = path }, Dir)
+end
+
+function Dir:write(name, text)
+  local file = assert(io.open(self.path .. "/" .. name, "w"))
+  file:write(text)
+  file:close()
+end
+
+function Dir:remove() support.sh("chmod -R u+rwx %s; rm -rf %s", self.path, self.path) end
+
+--- Waits until `happened()` is true; fails with `what` after a while.
+function support.eventually(happened, what)
+  local deadline = barchan.now() + 20
+  while not happened() do
+    lu.assertTrue(barchan.now() < deadline, what)
+    barchan.sleep(0.02)
+  end
+end
+
+--- A model that plays turns: each is a list of calls { name, arguments }, or a text, the last answer.
+function support.replaying(...)
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  file:write '{"type":"transcript","version":1}\n'
+  for i, turn in ipairs { ... } do
+    local reply = { role = "assistant", text = "", tool_calls = barchan.json.array {}, stop_reason = "tool_use" }
+    if type(turn) == "string" then
+      reply.text, reply.stop_reason = turn, "end_turn"
+    else
+      for j, call in ipairs(turn) do
+        reply.tool_calls[j] = { id = ("%d.%d"):format(i, j), name = call[1], arguments = call[2] or {} }
+      end
+    end
+    file:write(barchan.json.encode { type = "model_reply", reply = reply }, "\n")
+  end
+  file:close()
+  local model = assert(barchan.model { provider = "replay", replay = path })
+  os.remove(path)
+  return model
+end
+
+return support
