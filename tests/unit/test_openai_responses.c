@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include "adapter_run.h"
 #include "provider/message.h"
-#include "unit.h"
+#include "suite.h"
 
 static barchan_error err;
 

@@ -7,7 +7,7 @@
 #include <barchan/sandbox.h>
 #include "base/limits.h"
 #include "runtime/loop.h"
-#include "unit.h"
+#include "suite.h"
 
 static const char request[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}";
 
