@@ -44,6 +44,8 @@
 #define BC_HTTP_MAX_IDLE_CONNECTIONS 32
 /* A URL: no server takes longer ones. */
 #define BC_HTTP_MAX_URL_BYTES 8192
+/* A server that asks to be left alone for longer is taken to mean a day. */
+#define BC_HTTP_MAX_RETRY_AFTER_S 86400
 
 /* Models. One line or event of a stream: whole web pages come in one event as tool results. */
 #define BC_MODEL_MAX_EVENT_BYTES (16u << 20)

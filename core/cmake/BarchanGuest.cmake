@@ -8,10 +8,10 @@ function(barchan_seccomp_filter output)
   target_compile_definitions(barchan_seccomp_gen PRIVATE _GNU_SOURCE)
   target_link_libraries(barchan_seccomp_gen PRIVATE barchan_warnings PkgConfig::SECCOMP)
   add_custom_command(OUTPUT ${output}
-    COMMAND barchan_seccomp_gen > ${output}.tmp
+    COMMAND barchan_seccomp_gen ${output}.tmp
     COMMAND ${CMAKE_COMMAND} -E rename ${output}.tmp ${output}
     DEPENDS barchan_seccomp_gen
-    COMMENT "Generating the seccomp filter")
+    COMMENT "Generating the seccomp filter" VERBATIM)
 endfunction()
 
 # A static program with no sanitizer and no library but libc. Small matters: every sandbox is a

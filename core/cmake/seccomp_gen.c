@@ -238,8 +238,12 @@ static void make_program(struct program *out, const struct target *target)
     emit_search(out, runs, count);
 }
 
-int main(void)
+/* seccomp_gen OUTPUT */
+int main(int argc, char **argv)
 {
+    if (argc != 2 || freopen(argv[1], "w", stdout) == NULL) {
+        return fprintf(stderr, "usage: seccomp_gen OUTPUT\n"), 2;
+    }
     printf("/* Made at build time by seccomp_gen from seccomp_table.h. */\n"
            "#include <linux/filter.h>\n");
     for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
@@ -253,5 +257,5 @@ int main(void)
         }
         printf("};\n#endif\n");
     }
-    return 0;
+    return fflush(stdout) == 0 && !ferror(stdout) ? 0 : 1;
 }

@@ -42,6 +42,15 @@ static const meaning by_code[] = {
     /* The model wrote a bad call and the server refused it: the next try may be better. */
     {"tool_use_failed", BARCHAN_EREQUEST, 1},
     {"invalid_request_error", BARCHAN_EREQUEST, 0},
+    /* Google's names. */
+    {"API_KEY_INVALID", BARCHAN_EAUTH, 0},
+    {"UNAUTHENTICATED", BARCHAN_EAUTH, 0},
+    {"PERMISSION_DENIED", BARCHAN_EPERMISSION, 0},
+    {"NOT_FOUND", BARCHAN_ENOTFOUND, 0},
+    {"RESOURCE_EXHAUSTED", BARCHAN_ERATE, 1},
+    {"UNAVAILABLE", BARCHAN_EOVERLOADED, 1},
+    {"DEADLINE_EXCEEDED", BARCHAN_ETIMEDOUT, 1},
+    {"INTERNAL", BARCHAN_ESERVER, 1},
 };
 
 /* Limits that come as a plain invalid_request_error and are told by their words only. */
@@ -108,9 +117,52 @@ int bc_provider_incomplete(int begun, barchan_error *err)
     return rc;
 }
 
+/* Google's details: why, which quota, and how long to wait ("34.4s"; -1: not told). A quota of the
+ * day does not come back after the time that is named with it. */
+typedef struct google_details {
+    const char *reason;
+    int is_daily;
+    long retry_ms;
+} google_details;
+
+static long duration_ms(const char *text)
+{
+    bc_json_scan scan;
+    size_t len = strlen(text);
+    if (len < 2 || text[len - 1] != 's') return -1;
+    bc_json_scan_init(&scan, text, len - 1);
+    int token = bc_json_scan_next(&scan, NULL);
+    double seconds = token == BC_JSON_INTEGER ? (double)scan.integer : scan.real;
+    if ((token != BC_JSON_INTEGER && token != BC_JSON_REAL) || seconds < 0) return -1;
+    return (long)(seconds < BC_HTTP_MAX_RETRY_AFTER_S ? seconds * 1000
+                                                      : BC_HTTP_MAX_RETRY_AFTER_S * 1000.0);
+}
+
+static google_details read_details(const json_t *error)
+{
+    google_details d = {.reason = "", .retry_ms = -1};
+    size_t i, j;
+    const json_t *detail, *violation;
+    json_array_foreach(bc_json_get_array(error, "details"), i, detail)
+    {
+        const char *reason = bc_json_get_string(detail, "reason", NULL);
+        const char *delay = bc_json_get_string(detail, "retryDelay", NULL);
+        if (reason != NULL) d.reason = reason;
+        if (delay != NULL) d.retry_ms = duration_ms(delay);
+        json_array_foreach(bc_json_get_array(detail, "violations"), j, violation)
+        {
+            const char *quota = bc_json_get_string(violation, "quotaId", NULL);
+            d.is_daily |= quota != NULL && strstr(quota, "PerDay") != NULL;
+        }
+    }
+    return d;
+}
+
 int bc_provider_error(barchan_error *err, int http_status, const json_t *error,
                       const bc_secrets *secrets)
 {
+    char status_text[BC_JSON_LABEL_BYTES];
+    google_details details = read_details(error);
     char code_text[BC_JSON_LABEL_BYTES], type_text[BC_JSON_LABEL_BYTES],
         detail_text[BC_JSON_LABEL_BYTES], name[BC_JSON_LABEL_BYTES], line[BC_MODEL_MAX_ERROR_TEXT];
     size_t len = 0;
@@ -122,16 +174,20 @@ int bc_provider_error(barchan_error *err, int http_status, const json_t *error,
     if (message == NULL) message = "";
     const char *codes[] = {
         bc_json_get_label(bc_json_get_object(error, "details"), "error_code", detail_text),
-        bc_json_get_label(error, "code", code_text), bc_json_get_label(error, "type", type_text)};
+        bc_json_get_label(error, "code", code_text), bc_json_get_label(error, "type", type_text),
+        find_code(details.reason) != NULL ? details.reason
+                                          : bc_json_get_label(error, "status", status_text)};
     /* Gateways put the HTTP status into `code`, as a number or as text. */
     int64_t number = bc_json_get_integer(error, "code", 0);
     if (number >= 400 && number <= 599) {
         codes[1] = "";
         if (http_status < 400) http_status = (int)number;
     }
-    meaning m = judge(http_status, codes, 3, message);
+    enum { CODES = sizeof codes / sizeof *codes };
+    meaning m = judge(http_status, codes, CODES, message);
+    if (details.is_daily) m = (meaning){NULL, BARCHAN_EQUOTA, 0};
     const char *code = "";
-    for (size_t i = 0; i < 3 && *code == '\0'; i++)
+    for (size_t i = 0; i < CODES && *code == '\0'; i++)
         code = codes[i];
     bc_secret_line(secrets, name, sizeof name, code, strlen(code));
     bc_secret_line(secrets, line, sizeof line, message, len);
@@ -140,6 +196,7 @@ int bc_provider_error(barchan_error *err, int http_status, const json_t *error,
     if (err == NULL) return m.status;
     err->http_status = http_status >= 400 ? http_status : 0;
     err->retryable = m.retryable;
+    if (m.retryable && details.retry_ms >= 0) err->retry_after_ms = details.retry_ms;
     snprintf(err->provider_code, sizeof err->provider_code, "%s", name);
     return m.status;
 }

@@ -169,7 +169,7 @@ static int set_up(barchan_model *model, const barchan_model_options *o, barchan_
     if (model->provider == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL,
                             "unknown provider '%.60s'; known are anthropic, openai, "
-                            "openai-responses and replay",
+                            "openai-responses, gemini and replay",
                             o->provider);
     }
     return set_up_wire(model, o, err);

@@ -6,7 +6,7 @@
 const bc_provider *bc_provider_find(const char *name)
 {
     static const bc_provider *const all[] = {&bc_provider_anthropic, &bc_provider_openai,
-                                             &bc_provider_openai_responses};
+                                             &bc_provider_openai_responses, &bc_provider_gemini};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(all[i]->name, name) == 0) return all[i];
     }

@@ -41,7 +41,8 @@ typedef struct bc_provider {
     int (*render)(const bc_model_info *model, const bc_request *request, bc_buf *body,
                   barchan_error *err);
 
-    /* The answer. A reader fills its reply from events (`event`, then `end`) or from one body. */
+    /* The answer. A reader fills its reply from events (`event`, then `end`) or from one body. The
+     * error it is given is zeroed. */
     void *(*reader_create)(bc_reply *reply);
     void (*reader_destroy)(void *reader);
     int (*event)(void *reader, const char *name, bc_json_span data, barchan_error *err);
@@ -53,7 +54,8 @@ typedef struct bc_provider {
     const char *request_id_header;
 } bc_provider;
 
-extern const bc_provider bc_provider_anthropic, bc_provider_openai, bc_provider_openai_responses;
+extern const bc_provider bc_provider_anthropic, bc_provider_openai, bc_provider_openai_responses,
+    bc_provider_gemini;
 
 /* NULL when there is none. The `replay` provider is no table: it has no wire (replay.h). */
 const bc_provider *bc_provider_find(const char *name);

@@ -145,7 +145,7 @@ int bc_turn_charge(size_t *total, size_t len)
 int bc_turn_failed(int rc, barchan_error *err)
 {
     if (rc == BARCHAN_ENOMEM) return bc_error_nomem(err);
-    if (rc != BARCHAN_ELIMIT) return rc;
+    if (rc != BARCHAN_ELIMIT || (err != NULL && err->code == rc)) return rc;
     return bc_error_set(err, rc, "the turn is larger than %u bytes", BC_MODEL_MAX_TURN_BYTES);
 }
 

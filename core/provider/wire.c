@@ -14,7 +14,8 @@ static void take_headers(const barchan_completion *c, barchan_error *err)
         snprintf(err->request_id, sizeof err->request_id, "%s", c->request_id);
     }
     if (bc_http_status(c->http) < 400) return;
-    err->retry_after_ms = bc_http_retry_after_ms(c->http);
+    long retry_after_ms = bc_http_retry_after_ms(c->http);
+    if (retry_after_ms >= 0) err->retry_after_ms = retry_after_ms; /* otherwise the body's */
     const char *should = bc_http_header(c->http, "x-should-retry");
     if (should == NULL || err->code == BARCHAN_EQUOTA) return;
     if (strcmp(should, "true") == 0) err->retryable = 1;

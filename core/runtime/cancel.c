@@ -16,6 +16,7 @@ struct barchan_cancel {
 
 int barchan_cancel_create(barchan_cancel **out, barchan_error *err)
 {
+    if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;
     barchan_cancel *cancel = calloc(1, sizeof *cancel);
     if (cancel == NULL) return bc_error_nomem(err);

@@ -134,7 +134,7 @@ static double plain_number(const char *text)
 
 long bc_http_retry_after_ms(const bc_http *http)
 {
-    static const double day_ms = 86400000;
+    static const double most_ms = BC_HTTP_MAX_RETRY_AFTER_S * 1000.0;
     const char *text = bc_http_header(http, "retry-after-ms");
     double ms = text != NULL ? plain_number(text) : -1;
     text = bc_http_header(http, "retry-after");
@@ -145,7 +145,7 @@ long bc_http_retry_after_ms(const bc_http *http)
         if (when != (time_t)-1) ms = when > now ? (double)(when - now) * 1000 : 0;
     }
     if (ms < 0) return -1;
-    return (long)(ms < day_ms ? ms : day_ms);
+    return (long)(ms < most_ms ? ms : most_ms);
 }
 
 static int set(barchan_error *err, int code, int retryable, const char *message)

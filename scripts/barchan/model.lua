@@ -48,6 +48,8 @@ local environment = {
   { provider = "anthropic", key = "ANTHROPIC_API_KEY", base_url = "ANTHROPIC_BASE_URL",
     name = "claude-opus-4-8" },
   { provider = "openai", key = "OPENAI_API_KEY", base_url = "OPENAI_BASE_URL", name = "gpt-5" },
+  { provider = "gemini", key = "GEMINI_API_KEY", base_url = "GEMINI_BASE_URL",
+    name = "gemini-3-flash-preview" },
   { provider = "openai-responses", key = "OPENAI_API_KEY", base_url = "OPENAI_BASE_URL", name = "gpt-5" },
 }
 for _, known in ipairs(environment) do environment[known.provider] = known end
@@ -75,8 +77,8 @@ end
 
 function Model:__close() self.handle:close() end
 
---- A model of a provider ("anthropic", "openai", "openai-responses", "replay"). The key comes from the environment
---- unless given. `replay` is the transcript to play.
+--- A model of a provider ("anthropic", "openai", "openai-responses", "gemini", "replay"). The key
+--- comes from the environment unless given. `replay` is the transcript to play.
 ---@return barchan.Model? model
 ---@return table? err
 function model.create(given)
@@ -86,7 +88,7 @@ function model.create(given)
   config.stream = nil
   config.provider = config.provider or (config.replay and "replay")
   if config.provider == nil then
-    error("model: option 'provider' is missing: anthropic, openai, openai-responses or replay", 2)
+    error("model: option 'provider' is missing: anthropic, openai, openai-responses, gemini or replay", 2)
   end
   local known = environment[config.provider]
   if known and (not config.base_url or config.use_key) then

@@ -6,7 +6,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const bc_provider *const tables[] = {&bc_provider_anthropic, &bc_provider_openai,
-                                                &bc_provider_openai_responses};
+                                                &bc_provider_openai_responses, &bc_provider_gemini};
     static const char *const bases[] = {"https://api.openai.com/v1", "https://api.mistral.ai"};
     bc_request request;
     barchan_error err = {0};
@@ -14,13 +14,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CLAIM(err.code < 0 && err.message[0] != '\0');
         return 0;
     }
-    for (int i = 0; i < 6; i++) {
-        const bc_provider *table = tables[i % 3];
-        bc_model_info model = {.name = "m", .base_url = bases[i / 3]};
+    for (int i = 0; i < 8; i++) {
+        const bc_provider *table = tables[i % 4];
+        bc_model_info model = {.name = "m", .base_url = bases[i / 4]};
         bc_buf body;
         bc_buf_init(&body, BC_JSON_MAX_BYTES);
-        /* Responses has no stop sequences. */
-        int refused = table == &bc_provider_openai_responses && request.stop != NULL;
+        /* Responses has no stop sequences, Gemini calls in parallel as it likes. */
+        int refused = (table == &bc_provider_openai_responses && request.stop != NULL) ||
+                      (table == &bc_provider_gemini && request.parallel == 0);
         CLAIM((table->render(&model, &request, &body, &err) < 0) == refused);
         if (!refused) CLAIM(bc_json_validate(bc_buf_data(&body), body.len, &err) == 0);
         bc_buf_clear(&body);

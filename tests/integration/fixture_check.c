@@ -13,7 +13,9 @@ static int check_error(fixture *f, const adapter_result *got)
     const char *message = bc_json_get_string(want, "message", NULL);
     char a[BC_JSON_LABEL_BYTES], b[BC_JSON_LABEL_BYTES];
     const char *code = bc_json_get_label(want, "code", a);
-    if (code[strspn(code, "0123456789")] == '\0') code = bc_json_get_label(want, "type", b);
+    if (code[strspn(code, "0123456789")] == '\0') {
+        code = bc_json_get_label(want, f->provider == &bc_provider_gemini ? "status" : "type", b);
+    }
     if (!got->failed) return MISMATCH(f, "an error was expected, a reply came");
     if (want == NULL || json_is_null(want)) return 1; /* no answer at all: any error will do */
     char start[61];                                   /* ours is cut to a line */
@@ -54,6 +56,22 @@ static int check_responses_usage(fixture *f, const json_t *want, const json_t *g
                        count(json_object_get(want, "output_tokens_details"), "reasoning_tokens"));
 }
 
+static int check_gemini_usage(fixture *f, const json_t *want, const json_t *got)
+{
+    int64_t cached = count(want, "cachedContentTokenCount"),
+            input = count(want, "promptTokenCount");
+    int64_t tools = count(want, "toolUsePromptTokenCount");
+    int64_t thoughts = count(want, "thoughtsTokenCount");
+    int64_t output = count(want, "candidatesTokenCount");
+    if (input >= 0 && cached > 0) input -= cached;
+    if (input >= 0 && tools > 0) input += tools;
+    if (thoughts >= 0) output = (output > 0 ? output : 0) + thoughts;
+    return check_count(f, got, "input_tokens", input) &&
+           check_count(f, got, "output_tokens", output) &&
+           check_count(f, got, "cache_read_tokens", cached) &&
+           check_count(f, got, "reasoning_tokens", thoughts);
+}
+
 static int check_usage(fixture *f, const json_t *got)
 {
     const json_t *want = json_object_get(f->expect, "usage");
@@ -68,6 +86,7 @@ static int check_usage(fixture *f, const json_t *got)
                    f, got, "reasoning_tokens",
                    count(json_object_get(want, "output_tokens_details"), "thinking_tokens"));
     }
+    if (f->provider == &bc_provider_gemini) return check_gemini_usage(f, want, got);
     if (f->provider == &bc_provider_openai_responses) return check_responses_usage(f, want, got);
     const json_t *details = json_object_get(want, "prompt_tokens_details");
     int64_t cached = count(details, "cached_tokens");
@@ -93,8 +112,14 @@ static int check_usage(fixture *f, const json_t *got)
 
 static int was_cut(const char *stop)
 {
-    static const char *const cut[] = {"max_tokens", "length", "refusal", "content_filter"};
-    for (size_t i = 0; i < 4; i++) {
+    static const char *const cut[] = {"max_tokens",
+                                      "length",
+                                      "refusal",
+                                      "content_filter",
+                                      "MAX_TOKENS",
+                                      "UNEXPECTED_TOOL_CALL",
+                                      "MALFORMED_FUNCTION_CALL"};
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) {
         if (stop != NULL && strcmp(stop, cut[i]) == 0) return 1;
     }
     return 0;
@@ -141,7 +166,11 @@ static const char *neutral_stop(const fixture *f, const char *label, size_t call
         at += 11;
         if (*at != '"') return "refusal";
     }
-    if (strcmp(label, "max_tokens") == 0 || strcmp(label, "length") == 0) return "max_tokens";
+    if (strcmp(label, "max_tokens") == 0 || strcmp(label, "length") == 0 ||
+        strcmp(label, "MAX_TOKENS") == 0)
+        return "max_tokens";
+    if (strcmp(label, "UNEXPECTED_TOOL_CALL") == 0 || strcmp(label, "MALFORMED_FUNCTION_CALL") == 0)
+        return "error";
     if (strcmp(label, "refusal") == 0) return "refusal";
     return calls > 0 ? "tool_use" : "end_turn";
 }
@@ -214,6 +243,12 @@ static int is_spliced(const fixture *f, const bc_buf *turn, const bc_buf *body)
         text += strlen("{\"output\":[");
         len -= strlen("{\"output\":[]}");
     }
+    if (f->provider == &bc_provider_gemini) {
+        /* Of {"content":…,"calls":…} the content, unless it has no parts. */
+        text += strlen("{\"content\":");
+        len = (size_t)(strstr(text, ",\"calls\":[") - text);
+        if (strstr(text, "\"parts\":[]}") != NULL) return 1;
+    }
     return memmem(bc_buf_data(body), body->len, text, len) != NULL;
 }
 
@@ -262,6 +297,9 @@ static int is_terminal(const fixture *f, const char *data, size_t len)
         found = type != NULL && strcmp(type, "message_stop") == 0;
     } else if (f->provider == &bc_provider_openai_responses) {
         found = type != NULL && strcmp(type, "response.completed") == 0;
+    } else if (f->provider == &bc_provider_gemini) {
+        const json_t *candidate = json_array_get(json_object_get(event, "candidates"), 0);
+        found = json_string_length(json_object_get(candidate, "finishReason")) > 0;
     } else {
         const json_t *choice = json_array_get(json_object_get(event, "choices"), 0);
         found |= json_string_length(json_object_get(choice, "finish_reason")) > 0;

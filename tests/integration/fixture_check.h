@@ -5,12 +5,13 @@
 
 #include "adapter_run.h"
 
-/* The recorded APIs, by the name that the index gives them; an address of each ends with `tail`. */
-enum { FIXTURE_APIS = 3 };
+/* The recorded APIs, by the name that the index gives them; an address of each ends with `tail`,
+ * of a stream with `stream_tail`. */
+enum { FIXTURE_APIS = 4 };
 typedef struct fixture_api {
     const char *name;
     const bc_provider *provider;
-    const char *tail;
+    const char *tail, *stream_tail;
 } fixture_api;
 extern const fixture_api fixture_apis[FIXTURE_APIS];
 

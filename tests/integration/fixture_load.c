@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 const fixture_api fixture_apis[FIXTURE_APIS] = {
-    {"anthropic", &bc_provider_anthropic, "/messages"},
-    {"chat", &bc_provider_openai, "/chat/completions"},
-    {"responses", &bc_provider_openai_responses, "/responses"},
+    {"anthropic", &bc_provider_anthropic, "/messages", "/messages"},
+    {"chat", &bc_provider_openai, "/chat/completions", "/chat/completions"},
+    {"responses", &bc_provider_openai_responses, "/responses", "/responses"},
+    {"gemini", &bc_provider_gemini, "/models/m:generateContent", "/models/m:streamGenerateContent"},
 };
 
 int fixture_file(const char *path, bc_buf *out)

@@ -9,6 +9,7 @@ endfunction()
 set(fixture_sources fixture_check.c fixture_load.c
   ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
 barchan_provider_program(provider_fixtures provider_fixtures.c ${fixture_sources})
+target_link_options(provider_fixtures PRIVATE -Wl,--wrap=bc_random_hex)
 add_test(NAME integration/provider_fixture COMMAND provider_fixtures
   ${PROJECT_SOURCE_DIR}/../shared/fixtures/llm
   ${PROJECT_SOURCE_DIR}/tests/data/provider/known_unmatched.txt)

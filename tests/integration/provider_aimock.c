@@ -9,8 +9,8 @@
 #include "base/json_view.h"
 #include "server_suite.h"
 
-/* Three protocols, streaming and not. */
-enum { ROUNDS = 6 };
+/* Four protocols, streaming and not. */
+enum { ROUNDS = 8 };
 
 static barchan_model *model_of(const char *provider)
 {
@@ -75,7 +75,7 @@ static void on_delta(barchan_delta_kind kind, const char *data, size_t len, void
     snprintf(to + strlen(to), 200 - strlen(to), "%.*s", (int)len, data);
 }
 
-static const char *const providers[] = {"anthropic", "openai", "openai-responses"};
+static const char *const providers[] = {"anthropic", "openai", "openai-responses", "gemini"};
 
 START_TEST(a_tool_loop)
 {

@@ -13,6 +13,15 @@
 
 enum { SKIPPED = 77 };
 
+/* Ids that we make must be the same, whole and bytewise (--wrap). */
+int __wrap_bc_random_hex(char *out, size_t digits);
+int __wrap_bc_random_hex(char *out, size_t digits)
+{
+    memset(out, '7', digits);
+    out[digits] = '\0';
+    return 0;
+}
+
 /* ---- all of them ---- */
 
 static int run_fixture(fixture *f)

@@ -27,7 +27,7 @@ static adapter_result complete(const fixture *f, barchan_runtime *rt, int port, 
     const char *form = !f->stream ? "json" : f->lines ? "lines" : "sse";
     /* The adapter takes this for the whole address, because it ends like one. */
     snprintf(url, sizeof url, "http://127.0.0.1:%d/recording/%zu/%s/%d/%s%s", port, step, form,
-             f->status, f->file, f->api->tail);
+             f->status, f->file, f->stream ? f->api->stream_tail : f->api->tail);
     snprintf(request, sizeof request,
              "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":%s}",
              f->stream ? "true" : "false");

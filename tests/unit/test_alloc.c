@@ -114,6 +114,15 @@ static void torture(work_fn work)
     "{\"type\":\"function_call\",\"call_id\":\"\",\"name\":\"f g\",\"arguments\":\"{\"},"        \
     "{\"type\":\"reasoning\",\"content\":[{\"type\":\"reasoning_text\",\"text\":\"r\"}]}]}}\n\n"
 
+#define GEMINI_STREAM                                                                          \
+    "data: "                                                                                   \
+    "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"he\"},{\"text\":\"r\",\"thought\":" \
+    "true},{\"text\":\"y\",\"thoughtSignature\":\"s\"},{\"functionCall\":{\"name\":\"f\","     \
+    "\"args\":{}}},"                                                                           \
+    "{\"functionCall\":{\"name\":\"g\",\"willContinue\":true}}]}}]}\n\n"                       \
+    "data: {\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"partialArgs\":[{"    \
+    "\"jsonPath\":\"$.a[0].b\",\"stringValue\":\"x\"}]}}]},\"finishReason\":\"STOP\"}]}\n\n"
+
 static int read_with(const bc_provider *provider, int stream, const char *text, barchan_error *err)
 {
     adapter_result r = adapter_read(provider, 200, stream, text, strlen(text), 5);
@@ -136,6 +145,11 @@ static int chat_stream(barchan_error *err)
 static int responses_stream(barchan_error *err)
 {
     return read_with(&bc_provider_openai_responses, 1, RESPONSES_STREAM, err);
+}
+
+static int gemini_stream(barchan_error *err)
+{
+    return read_with(&bc_provider_gemini, 1, GEMINI_STREAM, err);
 }
 
 static int anthropic_body(barchan_error *err)
@@ -208,6 +222,11 @@ static int responses_request(barchan_error *err)
     return render_with(&bc_provider_openai_responses, err);
 }
 
+static int gemini_request(barchan_error *err)
+{
+    return render_with(&bc_provider_gemini, err);
+}
+
 static int tools(barchan_error *err)
 {
     static const char list[] =
@@ -223,6 +242,7 @@ START_TEST(reading)
     torture(anthropic_stream);
     torture(chat_stream);
     torture(responses_stream);
+    torture(gemini_stream);
     torture(anthropic_body);
     torture(anthropic_refusal);
     torture(chat_body);
@@ -234,6 +254,7 @@ START_TEST(rendering)
     torture(anthropic_request);
     torture(chat_request);
     torture(responses_request);
+    torture(gemini_request);
     torture(tools);
 }
 END_TEST

@@ -208,7 +208,9 @@ START_TEST(too_much_is_refused)
                        i ? "," : "", i, i);
     }
     bc_buf_append_string(&text, "]}}]}\n\n");
-    ck_assert_int_eq(fails(200, 1, bc_buf_data(&text)).code, BARCHAN_ELIMIT);
+    barchan_error e = fails(200, 1, bc_buf_data(&text));
+    ck_assert_int_eq(e.code, BARCHAN_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(e.message, "256 tool calls"));
     bc_buf_clear(&text);
 }
 END_TEST

@@ -393,6 +393,17 @@ START_TEST(too_much_is_refused)
         adapter_read(&bc_provider_openai_responses, 200, 1, bc_buf_data(&text), text.len, 0);
     ck_assert(r.failed);
     ck_assert_int_eq(r.err.code, BARCHAN_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(r.err.message, "4096 items"));
+    adapter_result_clear(&r);
+    /* Fewer items, but too many calls. */
+    const char *end = strstr(bc_buf_data(&text), "\"output_index\":300,");
+    while (*end != '\n' || end[1] != '\n')
+        end--;
+    text.len = (size_t)(end + 2 - bc_buf_data(&text));
+    bc_buf_append_string(&text, COMPLETED(""));
+    r = adapter_read(&bc_provider_openai_responses, 200, 1, bc_buf_data(&text), text.len, 0);
+    ck_assert(r.failed);
+    ck_assert_ptr_nonnull(strstr(r.err.message, "256 tool calls"));
     adapter_result_clear(&r);
     bc_buf_clear(&text);
 }

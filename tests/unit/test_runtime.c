@@ -368,6 +368,7 @@ END_TEST
 
 START_TEST(bad_arguments_are_errors)
 {
+    ck_assert_int_eq(barchan_cancel_create(NULL, &err), BARCHAN_EINVAL);
     ck_assert_int_eq(barchan_runtime_pump(NULL, 0, &err), BARCHAN_EINVAL);
     ck_assert_int_eq(barchan_runtime_create(NULL, NULL, &err), BARCHAN_EINVAL);
     ck_assert_int_eq(barchan_runtime_post(rt, NULL, NULL, &err), BARCHAN_EINVAL);

@@ -71,7 +71,7 @@ typedef struct barchan_completion barchan_completion;
 typedef struct barchan_model_options {
     size_t struct_size;
     /* "anthropic" (Messages), "openai" (Chat Completions and compatible servers),
-     * "openai-responses" or "replay" */
+     * "openai-responses", "gemini" or "replay" */
     const char *provider;
     const char *name;     /* the provider's model name; replay: may be NULL */
     const char *api_key;  /* NULL: none is sent. The library reads no environment variable. */
