@@ -20,14 +20,45 @@ int bl_engine_check(const barchan_engine *engine, barchan_error *err)
     return bc_runtime_check(engine->rt, err);
 }
 
+/* ---- options ---- */
+
+int bl_copy_struct(void *to, size_t size, const void *from, barchan_error *err)
+{
+    size_t given;
+    memset(to, 0, size);
+    if (from == NULL) return 0;
+    memcpy(&given, from, sizeof given);
+    if (given < sizeof given || given > BL_MAX_STRUCT_BYTES) {
+        return bc_error_set(err, BARCHAN_EINVAL, "struct_size is %zu; set it to sizeof the struct",
+                            given);
+    }
+    for (size_t i = size; i < given; i++) {
+        if (((const char *)from)[i] != 0) {
+            return bc_error_set(err, BARCHAN_EUNSUPPORTED,
+                                "an option is set that this version (%s) does not have",
+                                barchan_version());
+        }
+    }
+    memcpy(to, from, given < size ? given : size);
+    return 0;
+}
+
 /* ---- memory ---- */
+
+static void *c_alloc(void *ptr, size_t old_size, size_t new_size, void *ud)
+{
+    (void)old_size, (void)ud;
+    if (new_size > 0) return realloc(ptr, new_size);
+    free(ptr);
+    return NULL;
+}
 
 static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size)
 {
     barchan_engine *engine = ud;
     size_t old = ptr != NULL ? old_size : 0; /* otherwise Lua passes a type there */
     if (new_size == 0) {
-        free(ptr);
+        if (ptr != NULL) engine->alloc(ptr, old, 0, engine->ud);
         engine->used_bytes -= old;
         return NULL;
     }
@@ -35,7 +66,7 @@ static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size)
         new_size - old > engine->limit_bytes - engine->used_bytes) {
         return NULL;
     }
-    void *out = realloc(ptr, new_size);
+    void *out = engine->alloc(ptr, old, new_size, engine->ud);
     if (out != NULL) engine->used_bytes += new_size - old;
     return out;
 }
@@ -43,18 +74,6 @@ static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size)
 static size_t memory_left(const bl_state *state)
 {
     return state->engine->limit_bytes - state->engine->used_bytes;
-}
-
-/* A safe engine's scripts load code only from below its script directories. */
-static int path_allowed(const bl_state *state, const char *path)
-{
-    if (strstr(path, "..") != NULL) return 0;
-    for (char **dir = state->engine->script_dirs; *dir != NULL; dir++) {
-        size_t len = strlen(*dir);
-        if (strcmp(*dir, "/") == 0) return path[0] == '/';
-        if (strncmp(path, *dir, len) == 0 && (path[len] == '/' || path[len] == '\0')) return 1;
-    }
-    return 0;
 }
 
 /* ---- entering Lua ---- */
@@ -69,7 +88,7 @@ int bl_engine_protect(barchan_engine *engine, lua_CFunction fn, void *ud, barcha
     bl_task *before = state != NULL ? state->current : NULL;
     if (state != NULL) {
         state->current = NULL; /* inside a host's callback a task may run: this is not part of it */
-        bl_watchdog_begin(state, 0, 0);
+        bl_watchdog_begin(state, NULL);
     }
     int status = bl_call(L, 1, 0);
     if (state != NULL) {
@@ -109,35 +128,17 @@ static int l_setup(lua_State *L)
     engine->state = bl_state_new(L, engine->rt);
     engine->state->engine = engine;
     engine->state->host = &engine->host;
+    engine->state->host_text = bl_engine_text;
     engine->state->memory_left = engine->limit_bytes > 0 ? memory_left : NULL;
     if (setup->options->library == BARCHAN_LIBRARY_SAFE) {
         engine->state->safe = 1;
-        engine->state->path_allowed = path_allowed;
+        engine->state->path_allowed = bl_engine_path_allowed;
     }
     bl_open_library(L, setup->options->library, (const char *const *)engine->script_dirs);
     set_arg(L, setup->options->argv);
-    bl_watchdog_limit(L, engine->state, setup->options->slice_limit_ms,
-                      setup->options->total_limit_ms);
-    return 0;
-}
-
-/* Copies directory names without trailing slashes; empty ones are left out. */
-static int copy_dirs(char ***out, const char *const *list, barchan_error *err)
-{
-    size_t n = 0;
-    while (list != NULL && list[n] != NULL)
-        n++;
-    char **copy = calloc(n + 1, sizeof *copy);
-    if (copy == NULL) return bc_error_nomem(err);
-    *out = copy;
-    for (size_t i = 0, to = 0; i < n; i++) {
-        size_t len = strlen(list[i]);
-        while (len > 1 && list[i][len - 1] == '/')
-            len--;
-        if (len == 0) continue;
-        copy[to] = strndup(list[i], len);
-        if (copy[to++] == NULL) return bc_error_nomem(err);
-    }
+    bl_time_limits limits = {setup->options->slice_limit_ms, setup->options->total_limit_ms,
+                             engine->call_limit_ms};
+    bl_watchdog_limit(L, engine->state, &limits);
     return 0;
 }
 
@@ -163,40 +164,60 @@ static void end_resident(bc_resident *resident)
 static int open_state(barchan_engine *engine, const barchan_engine_options *options,
                       barchan_error *err)
 {
-    int rc = copy_dirs(&engine->script_dirs, options->script_dirs, err);
-    if (rc < 0) return rc;
     engine->L = lua_newstate(allocate, engine);
     if (engine->L == NULL) return bc_error_nomem(err);
+    int rc = bl_engine_scripts_open(engine, options, err);
     struct setup setup = {engine, options};
-    return bl_engine_protect(engine, l_setup, &setup, err);
+    return rc < 0 ? rc : bl_engine_protect(engine, l_setup, &setup, err);
+}
+
+/* What is left out has a default, which depends on the library. */
+static void set_defaults(barchan_engine_options *options)
+{
+    int safe = options->library == BARCHAN_LIBRARY_SAFE;
+    if (options->memory_limit_bytes == 0 && safe) {
+        options->memory_limit_bytes = BL_SAFE_MEMORY_BYTES;
+    }
+    if (options->slice_limit_ms == 0 && safe) options->slice_limit_ms = BL_SAFE_SLICE_MS;
+    if (options->alloc == NULL) options->alloc = c_alloc;
+}
+
+static barchan_engine *new_engine(barchan_runtime *rt, const barchan_engine_options *options)
+{
+    barchan_engine *engine = calloc(1, sizeof *engine);
+    if (engine == NULL) return NULL;
+    engine->rt = rt;
+    engine->limit_bytes = options->memory_limit_bytes;
+    engine->alloc = options->alloc;
+    engine->ud = options->ud;
+    engine->call_limit_ms = options->call_limit_ms > 0 ? options->call_limit_ms : 0;
+    engine->host.functions_ref = LUA_NOREF;
+    engine->host.on_event = options->on_event;
+    engine->host.on_print = options->on_print;
+    engine->host.on_log = options->on_log;
+    engine->host.ud = options->ud;
+    return engine;
 }
 
 int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
                           const barchan_engine_options *options, barchan_error *err)
 {
-    barchan_engine_options full = {0};
+    barchan_engine_options full;
     if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;
     int rc = bc_runtime_check(rt, err);
-    if (rc < 0) return rc;
-    if (options != NULL) {
-        memcpy(&full, options,
-               options->struct_size < sizeof full ? options->struct_size : sizeof full);
+    if (rc == 0) rc = bl_copy_struct(&full, sizeof full, options, err);
+    if (rc == 0 && (unsigned)full.library > BARCHAN_LIBRARY_FULL) {
+        rc = bc_error_set(err, BARCHAN_EINVAL, "library is %d; it is safe (0) or full (1)",
+                          (int)full.library);
     }
-    barchan_engine *engine = calloc(1, sizeof *engine);
+    if (rc < 0) {
+        bc_error_context(err, "create an engine");
+        return rc;
+    }
+    set_defaults(&full);
+    barchan_engine *engine = new_engine(rt, &full);
     if (engine == NULL) return bc_error_nomem(err);
-    engine->rt = rt;
-    engine->host.functions_ref = LUA_NOREF;
-    engine->limit_bytes = full.memory_limit_bytes;
-    if (engine->limit_bytes == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
-        engine->limit_bytes = BL_SAFE_MEMORY_BYTES;
-    }
-    if (full.slice_limit_ms == 0 && full.library == BARCHAN_LIBRARY_SAFE) {
-        full.slice_limit_ms = BL_SAFE_SLICE_MS;
-    }
-    engine->host.on_event = full.on_event;
-    engine->host.on_print = full.on_print;
-    engine->host.ud = full.ud;
     bc_resident_add(rt, &engine->resident, end_resident);
     rc = open_state(engine, &full, err);
     if (rc < 0) {
@@ -213,10 +234,7 @@ void barchan_engine_destroy(barchan_engine *engine)
     if (engine == NULL) return;
     bc_resident_remove(&engine->resident);
     close_state(engine);
-    for (char **dir = engine->script_dirs; dir != NULL && *dir != NULL; dir++) {
-        free(*dir);
-    }
-    free(engine->script_dirs);
+    bl_engine_scripts_close(engine);
     bl_host_clear(&engine->host);
     free(engine);
 }

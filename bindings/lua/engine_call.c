@@ -3,10 +3,12 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/error.h"
 #include "call.h"
 #include "errors.h"
 #include "loader.h"
+#include "task.h"
 #include "value.h"
 
 struct engine_call {
@@ -18,6 +20,9 @@ struct engine_call {
     int is_load;
     bl_task *task;
     bc_cancel_watch *cancel;
+    barchan_cancel *token; /* borrowed, while starting only */
+    bc_timer *late;        /* with a limit for calls */
+    int timed_out;
     barchan_call_fn done;
     void *ud;
     char *result;
@@ -47,8 +52,14 @@ static void unlink_call(engine_call *call)
 static void finish(engine_call *call)
 {
     bc_cancel_watch_close(call->cancel);
+    bc_timer_close(call->late);
     call->cancel = NULL;
+    call->late = NULL;
     call->task = NULL;
+    if (call->failed && call->timed_out) {
+        bc_error_set(&call->err, BARCHAN_ETIMEDOUT, "the call took longer than %g s",
+                     (double)call->engine->call_limit_ms / 1000);
+    }
     call->ended = 1;
     unlink_call(call);
     if (call->done == NULL) return;
@@ -135,6 +146,13 @@ static void on_task_end(bl_task *task, lua_State *co, int status, int nresults, 
     finish(call);
 }
 
+static void on_late(void *ud)
+{
+    engine_call *call = ud;
+    call->timed_out = 1;
+    if (call->task != NULL) bl_task_cancel(call->task);
+}
+
 static void on_cancelled(void *ud)
 {
     engine_call *call = ud;
@@ -195,7 +213,7 @@ static void push_script(lua_State *L, const engine_call *call)
 {
     int status = call->text != NULL
                      ? luaL_loadbufferx(L, call->text, call->text_len, call->function, "t")
-                     : bl_load_file(L, call->function);
+                     : bl_load_host_script(L, call->function);
     if (status != LUA_OK) lua_error(L);
 }
 
@@ -217,20 +235,35 @@ static int l_start(lua_State *L)
         }
         nargs++;
     }
+    int64_t limit_ms = call->engine->call_limit_ms;
     call->task = bl_task_spawn(L, nargs, on_task_end, call);
+    bl_task_limit(call->task, call->token, limit_ms > 0 ? bc_clock_us() + limit_ms * 1000 : 0);
     return 0;
+}
+
+/* What ends a call from outside: its token, and the engine's limit. */
+static int watch_call(engine_call *call, barchan_cancel *cancel, barchan_error *err)
+{
+    barchan_engine *engine = call->engine;
+    call->token = cancel;
+    int rc = bc_cancel_watch_open(&call->cancel, engine->rt, cancel, on_cancelled, call, err);
+    if (rc < 0 || engine->call_limit_ms == 0) return rc;
+    rc = bc_timer_open(&call->late, engine->rt, on_late, call, err);
+    if (rc == 0) bc_timer_set(call->late, engine->call_limit_ms);
+    return rc;
 }
 
 /* Starts the call; on failure it is freed. */
 static int start(engine_call *call, barchan_cancel *cancel, barchan_error *err)
 {
     barchan_engine *engine = call->engine;
-    int rc = bc_cancel_watch_open(&call->cancel, engine->rt, cancel, on_cancelled, call, err);
+    int rc = watch_call(call, cancel, err);
     link_call(call);
     if (rc == 0) rc = bl_engine_protect(engine, l_start, call, err);
     if (rc == 0) return 0;
     unlink_call(call);
     bc_cancel_watch_close(call->cancel);
+    bc_timer_close(call->late);
     free(call);
     return rc;
 }
@@ -296,10 +329,8 @@ int barchan_engine_call(barchan_engine *engine, const char *function, const char
     return rc < 0 ? rc : wait_for(call, result, err);
 }
 
-/* ---- loading ---- */
-
-static int load(barchan_engine *engine, const char *name, const char *text, size_t len,
-                barchan_error *err)
+int bl_engine_load(barchan_engine *engine, const char *name, const char *text, size_t len,
+                   barchan_error *err)
 {
     int rc = bc_runtime_may_wait(engine->rt, err);
     if (rc < 0) return rc;
@@ -311,63 +342,4 @@ static int load(barchan_engine *engine, const char *name, const char *text, size
     call->text_len = len;
     rc = start(call, NULL, err);
     return rc < 0 ? rc : wait_for(call, NULL, err);
-}
-
-int barchan_engine_load_string(barchan_engine *engine, const char *name, const char *text,
-                               size_t len, barchan_error *err)
-{
-    int rc = bl_engine_check(engine, err);
-    if (rc < 0) return rc;
-    if (text == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the script's text is NULL");
-    return load(engine, name, text, len, err);
-}
-
-/* A name that stands for itself, not for a file in script_dirs. */
-static int is_path(const char *name)
-{
-    return name[0] == '/' || strncmp(name, "./", 2) == 0 || strncmp(name, "../", 3) == 0;
-}
-
-struct lookup {
-    const char *name;
-    char **dirs;
-    char *found;
-};
-
-/* Tries each directory by compiling the file: what can be loaded is found. */
-static int l_look_up(lua_State *L)
-{
-    struct lookup *lookup = lua_touserdata(L, 1);
-    for (char **dir = lookup->dirs; dir != NULL && *dir != NULL; dir++) {
-        const char *filename = lua_pushfstring(L, "%s/%s", *dir, lookup->name);
-        if (bl_load_file(L, filename) == LUA_ERRFILE) {
-            lua_settop(L, 1);
-            continue;
-        }
-        lookup->found = strdup(filename);
-        return 0;
-    }
-    return bl_throw(
-        L, BARCHAN_ENOTFOUND,
-        lua_pushfstring(L, "the script '%s' is in none of the script directories", lookup->name));
-}
-
-int barchan_engine_load_file(barchan_engine *engine, const char *name, barchan_error *err)
-{
-    int rc = bl_engine_check(engine, err);
-    if (rc < 0) return rc;
-    if (name == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the script's name is NULL");
-    if (is_path(name)) return load(engine, name, NULL, 0, err);
-    struct lookup lookup = {name, engine->script_dirs, NULL};
-    rc = bl_engine_protect(engine, l_look_up, &lookup, err);
-    if (rc < 0) return rc;
-    if (lookup.found == NULL) return bc_error_nomem(err);
-    rc = load(engine, lookup.found, NULL, 0, err);
-    free(lookup.found);
-    return rc;
-}
-
-int barchan_engine_reload(barchan_engine *engine, barchan_error *err)
-{
-    return barchan_engine_call(engine, "barchan.script:reload", NULL, NULL, NULL, err);
 }

@@ -1,4 +1,4 @@
-/* The engine's own struct, for engine.c, engine_call.c and engine_tools.c. */
+/* The engine's own struct, for the engine_*.c. */
 #ifndef BL_ENGINE_INTERNAL_H
 #define BL_ENGINE_INTERNAL_H
 
@@ -12,6 +12,9 @@ struct barchan_engine {
     bl_state *state;
     bl_host host;
     size_t used_bytes, limit_bytes; /* limit 0: none */
+    barchan_alloc_fn alloc;
+    void *ud;              /* of the host's functions */
+    int64_t call_limit_ms; /* 0: none */
     char **script_dirs;
     engine_call *calls; /* that have not ended */
     bc_resident resident;
@@ -24,5 +27,18 @@ int bl_engine_protect(barchan_engine *engine, lua_CFunction fn, void *ud, barcha
 /* Ends calls that are left, with BARCHAN_ECANCELLED. */
 void bl_engine_end_calls(barchan_engine *engine);
 void bl_host_clear(bl_host *host);
+/* Runs a script (the text, or the file of this name) as a task, waiting, and keeps what it returns.
+ */
+int bl_engine_load(barchan_engine *engine, const char *name, const char *text, size_t len,
+                   barchan_error *err);
+/* engine_scripts.c */
+int bl_engine_scripts_open(barchan_engine *engine, const barchan_engine_options *options,
+                           barchan_error *err);
+void bl_engine_scripts_close(barchan_engine *engine);
+int bl_engine_path_allowed(const bl_state *state, const char *path);
+const char *bl_engine_text(const bl_state *state, const char *name, size_t *len);
+/* Copies a struct of a host's, which may be older and smaller, or newer and larger when what it has
+ * more is zero. NULL: all zero. */
+int bl_copy_struct(void *to, size_t size, const void *from, barchan_error *err);
 
 #endif

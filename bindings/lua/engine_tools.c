@@ -22,7 +22,6 @@ void bl_host_clear(bl_host *host)
         free_tool(host->tools);
         host->tools = next;
     }
-    free(host->script_path);
 }
 
 static int check_name(const char *name, barchan_error *err)
@@ -71,13 +70,15 @@ int barchan_engine_add_tool(barchan_engine *engine, const barchan_tool *tool, ba
     int rc = bl_engine_check(engine, err);
     if (rc < 0) return rc;
     if (tool == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the tool is NULL");
-    memcpy(&full, tool, tool->struct_size < sizeof full ? tool->struct_size : sizeof full);
+    rc = bl_copy_struct(&full, sizeof full, tool, err);
     if (full.parameters_json == NULL) full.parameters_json = no_parameters;
-    rc = check_name(full.name, err);
+    if (rc == 0) rc = check_name(full.name, err);
     if (rc == 0) rc = check_parameters(full.parameters_json, err);
-    if (rc < 0) bc_error_context(err, "add a tool");
-    if (rc < 0) return rc;
-    if (full.call == NULL) return bc_error_set(err, BARCHAN_EINVAL, "add a tool: call is NULL");
+    if (rc == 0 && full.call == NULL) rc = bc_error_set(err, BARCHAN_EINVAL, "call is NULL");
+    if (rc < 0) {
+        bc_error_context(err, "add a tool");
+        return rc;
+    }
     bl_host_tool *copy = calloc(1, sizeof *copy);
     if (copy == NULL) return bc_error_nomem(err);
     copy->name = strdup(full.name);

@@ -23,17 +23,23 @@ typedef struct bl_host_call {
     int is_error;
 } bl_host_call;
 
+typedef struct bl_text bl_text; /* engine_scripts.c */
+
 struct bl_host {
     barchan_event_fn on_event;
     barchan_print_fn on_print;
+    barchan_log_fn on_log;
     void *ud;
     bl_host_tool *tools;
     bl_host_call *calls;
     uint64_t last_id;
     int functions_ref; /* the table that the last loaded script returned; LUA_NOREF: none */
-    char *script_path; /* of that script; NULL: none, or it was text */
+    char *script_path; /* of that script, or its name among the texts; NULL: none of either */
+    bl_text *texts;    /* scripts that the host gave as texts */
 };
 
+/* Logs a text line by line: to the engine's on_log, or the runtime's. */
+void bl_log(const bl_state *state, barchan_log_level level, const char *text);
 /* print of an engine: to on_print, or to the runtime's log. */
 int bl_host_print(lua_State *L);
 

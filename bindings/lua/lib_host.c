@@ -2,6 +2,7 @@
 #include "host.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "errors.h"
@@ -33,12 +34,18 @@ static int l_emit(lua_State *L)
 }
 
 /* The log takes single lines of limited length. */
-static void log_lines(barchan_runtime *rt, const char *text)
+void bl_log(const bl_state *state, barchan_log_level level, const char *text)
 {
+    const bl_host *host = state->host;
+    char line[BL_LOG_LINE_BYTES + 1];
     do {
         int len = (int)strcspn(text, "\n");
         int part = len < BL_LOG_LINE_BYTES ? len : BL_LOG_LINE_BYTES;
-        bc_log(rt, BARCHAN_LOG_INFO, "%.*s", part, text);
+        snprintf(line, sizeof line, "%.*s", part, text);
+        if (host != NULL && host->on_log != NULL)
+            host->on_log(level, line, host->ud);
+        else
+            bc_log(state->rt, level, "%s", line);
         text += part;
         if (part == len && *text == '\n') text++;
     } while (*text != '\0');
@@ -63,7 +70,7 @@ int bl_host_print(lua_State *L)
     if (host != NULL && host->on_print != NULL)
         host->on_print(text, len, host->ud);
     else
-        log_lines(state->rt, text);
+        bl_log(state, BARCHAN_LOG_INFO, text);
     return 0;
 }
 

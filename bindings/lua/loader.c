@@ -3,7 +3,12 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <errno.h>
+#include <stdio.h>
+#include "bounds.h"
 #include "call.h"
+#include "errors.h"
+#include "runtime/host_file.h"
 #include "runtime/script_dir.h"
 #include "state.h"
 
@@ -15,9 +20,80 @@ static const bl_script *find_script(const char *path)
     return NULL;
 }
 
+/* What a file holds, at most `max` bytes and one more; NULL, with errno set. */
+static char *read_file(const char *filename, size_t max, size_t *len)
+{
+    FILE *file = fopen(filename, "re");
+    if (file == NULL) return NULL;
+    size_t size = 4096, used = 0;
+    char *text = malloc(size);
+    while (text != NULL) {
+        used += fread(text + used, 1, size - used, file);
+        if (used < size || used > max) break;
+        char *more = realloc(text, size *= 2);
+        if (more == NULL) free(text);
+        text = more;
+    }
+    int os_error = text == NULL ? ENOMEM : ferror(file) ? errno : 0;
+    fclose(file);
+    if (os_error != 0) {
+        free(text);
+        text = NULL;
+    }
+    errno = os_error;
+    *len = used;
+    return text;
+}
+
+/* The text without a byte order mark and a first line "#!"; its newline stays, so lines keep their
+ * numbers. */
+static const char *skip_heading(const char *text, size_t *len)
+{
+    const char *end = text + *len;
+    if (*len >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) text += 3;
+    if (text < end && *text == '#') {
+        while (text < end && *text != '\n')
+            text++;
+    }
+    *len = (size_t)(end - text);
+    return text;
+}
+
 int bl_load_file(lua_State *L, const char *filename)
 {
-    return luaL_loadfilex(L, filename, "t");
+    size_t len;
+    const char *chunk_name = lua_pushfstring(L, "@%s", filename);
+    char *text = read_file(filename, BL_SCRIPT_MAX_BYTES, &len);
+    int status = LUA_ERRFILE;
+    if (text == NULL) {
+        lua_pushfstring(L, "cannot read %s: %s", filename, strerror(errno));
+    } else if (len > BL_SCRIPT_MAX_BYTES) {
+        free(text);
+        lua_pushfstring(L, "%s is larger than %d KiB", filename, (int)(BL_SCRIPT_MAX_BYTES >> 10));
+    } else {
+        const char *code = skip_heading(text, &len);
+        status = luaL_loadbufferx(L, code, len, chunk_name, "t"); /* it does not throw */
+        free(text);
+    }
+    lua_remove(L, -2);
+    return status;
+}
+
+int bl_load_host_script(lua_State *L, const char *name)
+{
+    const bl_state *state = bl_state_of(L);
+    size_t len;
+    const char *text = state->host_text != NULL ? state->host_text(state, name, &len) : NULL;
+    if (text != NULL) {
+        const char *code = skip_heading(text, &len);
+        int status = luaL_loadbufferx(L, code, len, lua_pushfstring(L, "@%s", name), "t");
+        lua_remove(L, -2);
+        return status;
+    }
+    barchan_error err;
+    if (bc_host_file_check(name, &err) == 0) return bl_load_file(L, name);
+    bl_push_error(L, &err);
+    return LUA_ERRFILE;
 }
 
 /* Compiles the override of a script: 1 when there is one (the chunk is pushed), else 0. */
@@ -98,7 +174,41 @@ static void push_file_modules(lua_State *L)
     lua_rawsetp(L, LUA_REGISTRYINDEX, &file_modules_key);
 }
 
-/* A searcher over package.path. Upvalue 1: the package table, 2: package.searchpath. */
+/* Notes that a module came from a script that may change, and returns its loader and its place: the
+ * name of the script and its chunk are at the top. */
+static int found_module(lua_State *L, const char *name)
+{
+    push_file_modules(L);
+    lua_pushboolean(L, 1);
+    lua_setfield(L, -2, name);
+    lua_pop(L, 1);
+    lua_insert(L, -2);
+    return 2;
+}
+
+/* Whether the host gave the module as text: then its name and its chunk are pushed. */
+static int load_text_module(lua_State *L, const char *name)
+{
+    const bl_state *state = bl_state_of(L);
+    static const char *const endings[] = {".lua", "/init.lua"};
+    size_t len;
+    if (state->host_text == NULL) return 0;
+    const char *base = luaL_gsub(L, name, ".", "/");
+    for (int i = 0; i < 2; i++) {
+        const char *path = lua_pushfstring(L, "%s%s", base, endings[i]);
+        if (state->host_text(state, path, &len) != NULL) {
+            if (bl_load_host_script(L, path) != LUA_OK) lua_error(L);
+            lua_remove(L, -3);
+            return 1;
+        }
+        lua_pop(L, 1);
+    }
+    lua_pop(L, 1);
+    return 0;
+}
+
+/* A searcher over the host's texts and package.path. Upvalue 1: the package table, 2:
+ * package.searchpath. */
 static int l_search_path(lua_State *L)
 {
     size_t len;
@@ -107,6 +217,7 @@ static int l_search_path(lua_State *L)
         lua_pushliteral(L, "not a module name: letters, digits, _ and single dots are");
         return 1;
     }
+    if (load_text_module(L, name)) return found_module(L, name);
     lua_pushvalue(L, lua_upvalueindex(2));
     lua_pushvalue(L, 1);
     lua_getfield(L, lua_upvalueindex(1), "path");
@@ -115,13 +226,8 @@ static int l_search_path(lua_State *L)
     if (lua_isnil(L, -2)) return 1; /* where it looked */
     lua_pop(L, 1);
     const char *filename = lua_tostring(L, -1);
-    if (bl_load_file(L, filename) != LUA_OK) return luaL_error(L, "%s", lua_tostring(L, -1));
-    push_file_modules(L);
-    lua_pushboolean(L, 1);
-    lua_setfield(L, -2, name);
-    lua_pop(L, 1);
-    lua_insert(L, -2);
-    return 2;
+    if (bl_load_host_script(L, filename) != LUA_OK) return lua_error(L);
+    return found_module(L, name);
 }
 
 void bl_set_searchers(lua_State *L, int package_index)
@@ -196,7 +302,7 @@ static int l_scripts_load_string(lua_State *L)
 /* load_file(path) -> chunk | nil, message */
 static int l_scripts_load_file(lua_State *L)
 {
-    if (bl_load_file(L, luaL_checkstring(L, 1)) == LUA_OK) return 1;
+    if (bl_load_host_script(L, luaL_checkstring(L, 1)) == LUA_OK) return 1;
     lua_pushnil(L);
     lua_insert(L, -2);
     return 2;

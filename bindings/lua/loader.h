@@ -25,9 +25,12 @@ void bl_load_script(lua_State *L, const char *path);
 void bl_preload_modules(lua_State *L, int package_index);
 /* Replaces package.searchers by preload and a text-only search of package.path. */
 void bl_set_searchers(lua_State *L, int package_index);
-/* loadfile in text mode that understands a first line "#!": pushes the chunk or a message. */
+/* loadfile in text mode, of at most BL_SCRIPT_MAX_BYTES, that understands a byte order mark and a
+ * first line "#!": pushes the chunk or a message. */
 int bl_load_file(lua_State *L, const char *filename);
-/* core.scripts: text, load, list, load_string, read_dir. */
+/* The same for a script of the host's: a text that it gave under this name, or a regular file. */
+int bl_load_host_script(lua_State *L, const char *name);
+/* core.scripts: what the embedded scripts load code with. */
 void bl_open_scripts(lua_State *L);
 
 #endif

@@ -59,7 +59,7 @@ static int wait_step(lua_State *L, bl_op *op, bl_task *task)
 {
     op->waiter = NULL;
     task->waiting = NULL;
-    if (task->cancelled) {
+    if (bl_task_cancelled(task)) {
         cancel_op(op);
         return bl_throw(L, BARCHAN_ECANCELLED, "the task was cancelled");
     }
@@ -149,7 +149,7 @@ static int can_pass(const bl_state *state, lua_State *L)
 static int wait_in_task(lua_State *L, bl_op *op)
 {
     bl_state *state = op->state;
-    int waits = !op->ready && !state->current->cancelled;
+    int waits = !op->ready && !bl_task_cancelled(state->current);
     if (waits && !lua_isyieldable(L)) {
         cancel_op(op);
         return luaL_error(L, "cannot wait here: Lua cannot yield inside a sort, gsub or "
@@ -235,7 +235,7 @@ static void resume(bl_state *state, bl_task *task)
     task->nargs = 0;
     state->current = task;
     state->passing = NULL;
-    bl_watchdog_begin(state, task->used_us, task->loads);
+    bl_watchdog_begin(state, task);
     int status = lua_resume(task->co, state->L, nargs, &nresults);
     state->current = before;
     state->passing = passing;

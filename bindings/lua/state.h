@@ -26,6 +26,9 @@ struct bl_state {
     bl_host *host;                                /* what the engine's owner offers (host.h) */
     size_t (*memory_left)(const bl_state *state); /* NULL: no cap */
     int safe; /* the scripts are not the operator's own: barchan_library */
+    /* The script that the host gave as text under this name, "agents/support.lua", or NULL; NULL
+     * itself under stock Lua. */
+    const char *(*host_text)(const bl_state *state, const char *name, size_t *len);
     /* Whether scripts may load code from this path; NULL: from anywhere. */
     int (*path_allowed)(const bl_state *state, const char *path);
 

@@ -1,8 +1,11 @@
-/* A task's own struct, for scheduler.c and task.c. */
+/* A task's own struct, for scheduler.c, task.c, lib_task.c and the engine. */
 #ifndef BL_TASK_H
 #define BL_TASK_H
 
 #include "scheduler.h"
+
+#define BL_TASK_META "barchan.task"
+enum { BL_TASK_THREAD = 1, BL_TASK_RESULTS = 2 }; /* user values of a task's handle */
 
 struct bl_task {
     bl_state *state;
@@ -11,18 +14,25 @@ struct bl_task {
     bl_task *parent;
     lua_State *co;
     bl_op *waiting; /* what it waits for */
-    bl_op *joiners; /* see struct join in task.c */
+    bl_op *joiners; /* see struct join in lib_task.c */
     bl_task_end_fn on_end;
     void *ud;
     int64_t used_us; /* running time so far; see watchdog.h */
-    int self_ref;    /* keeps the userdata alive until the task ends */
-    int nargs;       /* for the first resume */
+    /* Of the call that it belongs to: its children have them too. */
+    barchan_cancel *token; /* a reference of its own; may be NULL */
+    int64_t deadline_us;   /* 0: none */
+    int self_ref;          /* keeps the userdata alive until the task ends */
+    int nargs;             /* for the first resume */
     int is_ready, ended, cancelled, failed;
     int loads; /* it runs the top level of scripts; see watchdog.h */
     int seen;  /* somebody got its outcome */
 };
 
 void bl_task_make_ready(bl_task *task);
+/* Gives a new task the limits of a call; it retains the token. */
+void bl_task_limit(bl_task *task, barchan_cancel *token, int64_t deadline_us);
+/* Whether it, or the call that it belongs to, was cancelled: the next wait throws. */
+int bl_task_cancelled(const bl_task *task);
 /* The coroutine returned (LUA_OK), threw, or is given up (LUA_YIELD): closes it, tells who waits,
  * cancels the children. */
 void bl_task_ended(bl_task *task, int status, int nresults);

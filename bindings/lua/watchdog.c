@@ -1,17 +1,58 @@
 #include "watchdog.h"
 
+#include <stdio.h>
 #include "base/clock.h"
 #include "base/error.h"
+#include "call.h"
 #include "errors.h"
+#include "task.h"
 #include "bounds.h"
 
 /* In the registry, the error of each limit, made beforehand: there may be no memory for it then. */
-static const char slice_error_key, total_error_key, load_error_key;
+static const char slice_error_key, total_error_key, load_error_key, call_error_key,
+    cancel_error_key;
+
+/* A copy of an error that was made beforehand, for this stop's own traceback. */
+static int l_copy_error(lua_State *L)
+{
+    lua_createtable(L, 0, 6);
+    for (lua_pushnil(L); lua_next(L, 1) != 0;) {
+        lua_pushvalue(L, -2);
+        lua_insert(L, -2);
+        lua_rawset(L, 2);
+    }
+    lua_getmetatable(L, 1);
+    lua_setmetatable(L, 2);
+    return 1;
+}
 
 static void throw_stop(lua_State *L, const bl_state *state)
 {
+    luaL_checkstack(L, 4, "not enough memory");
     lua_rawgetp(L, LUA_REGISTRYINDEX, state->limit_error);
+    lua_pushcfunction(L, l_copy_error);
+    lua_pushvalue(L, -2);
+    if (bl_call_plain(L, 1, 1) != LUA_OK) lua_pop(L, 1);
     lua_error(L);
+}
+
+/* Takes over a limit when it ends earlier than the one there is. */
+static void limit(bl_state *state, int64_t deadline_us, const void *error_key)
+{
+    if (state->deadline_us != 0 && state->deadline_us <= deadline_us) return;
+    state->deadline_us = deadline_us;
+    state->limit_error = error_key;
+}
+
+/* Whether what runs must stop now. */
+static int must_stop(bl_state *state)
+{
+    if (state->stopping) return 1;
+    int64_t now = bc_clock_us();
+    if (state->current != NULL && barchan_cancel_triggered(state->current->token)) {
+        limit(state, now + BL_CLOSING_MS * 1000, &cancel_error_key);
+    }
+    return state->deadline_us != 0 && now >= state->deadline_us;
 }
 
 static void on_count(lua_State *L, lua_Debug *ar)
@@ -22,7 +63,7 @@ static void on_count(lua_State *L, lua_Debug *ar)
         if (lua_gethookcount(L) != BL_LOOK_EVERY) {
             lua_sethook(L, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
         }
-        if (state->deadline_us == 0 || bc_clock_us() < state->deadline_us) return;
+        if (!must_stop(state)) return;
         state->stopping = 1;
         lua_sethook(L, on_count, LUA_MASKCOUNT, BL_GRACE_INSTRUCTIONS);
     } else {
@@ -34,44 +75,50 @@ static void on_count(lua_State *L, lua_Debug *ar)
 void bl_watchdog_look(lua_State *L)
 {
     bl_state *state = bl_state_of(L);
-    if (state->deadline_us == 0 || (!state->stopping && bc_clock_us() < state->deadline_us)) return;
+    if (!must_stop(state)) return;
     state->stopping = 1;
     lua_sethook(L, on_count, LUA_MASKCOUNT, BL_GRACE_INSTRUCTIONS);
-    luaL_checkstack(L, 2, "not enough memory");
     throw_stop(L, state);
 }
 
-static void keep_error(lua_State *L, const void *key, const barchan_error *err)
+static void keep_error(lua_State *L, const void *key, int code, const char *message)
 {
-    bl_push_error(L, err);
+    barchan_error err;
+    bc_error_set(&err, code, "%s", message);
+    bl_push_error(L, &err);
     lua_rawsetp(L, LUA_REGISTRYINDEX, key);
 }
 
-static void keep_slice_error(lua_State *L, const void *key, int64_t slice_ms)
+static void keep_late(lua_State *L, const void *key, const char *before, int64_t ms,
+                      const char *after)
 {
-    barchan_error err;
-    bc_error_set(&err, BARCHAN_ETIMEDOUT,
-                 "the script ran for %g s without waiting for anything, and was stopped",
-                 (double)slice_ms / 1000);
-    keep_error(L, key, &err);
+    char message[160];
+    snprintf(message, sizeof message, "%s%g s%s", before, (double)ms / 1000, after);
+    keep_error(L, key, BARCHAN_ETIMEDOUT, message);
 }
+
+#define RAN "the script ran for "
+#define ON " without waiting for anything, and was stopped"
 
 void bl_watchdog_open(lua_State *L)
 {
-    keep_slice_error(L, &load_error_key, BL_LOAD_SLICE_MS);
+    keep_late(L, &load_error_key, RAN, BL_LOAD_SLICE_MS, ON);
+    keep_error(L, &cancel_error_key, BARCHAN_ECANCELLED, "the task was cancelled");
 }
 
-void bl_watchdog_limit(lua_State *L, bl_state *state, int64_t slice_ms, int64_t total_ms)
+static int64_t positive_us(int64_t ms)
 {
-    barchan_error err;
-    if (slice_ms <= 0 && total_ms <= 0) return;
-    state->slice_us = slice_ms > 0 ? slice_ms * 1000 : 0;
-    state->total_us = total_ms > 0 ? total_ms * 1000 : 0;
-    keep_slice_error(L, &slice_error_key, slice_ms);
-    bc_error_set(&err, BARCHAN_ETIMEDOUT, "the script used up its %g s of running time",
-                 (double)total_ms / 1000);
-    keep_error(L, &total_error_key, &err);
-    lua_sethook(L, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
+    return ms > 0 ? ms * 1000 : 0;
+}
+
+void bl_watchdog_limit(lua_State *L, bl_state *state, const bl_time_limits *limits)
+{
+    state->slice_us = positive_us(limits->slice_ms);
+    state->total_us = positive_us(limits->total_ms);
+    keep_late(L, &slice_error_key, RAN, limits->slice_ms, ON);
+    keep_late(L, &total_error_key, "the script used up its ", limits->total_ms, " of running time");
+    keep_late(L, &call_error_key, "the call took longer than ", limits->call_ms, "");
+    if (state->slice_us > 0 || state->total_us > 0) bl_watchdog_watch(L);
 }
 
 void bl_watchdog_watch(lua_State *co)
@@ -79,32 +126,24 @@ void bl_watchdog_watch(lua_State *co)
     lua_sethook(co, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
 }
 
-/* Takes over a limit when it ends earlier than the one there is. */
-static void limit(bl_state *state, int64_t deadline_us, const void *error_key)
+void bl_watchdog_begin(bl_state *state, const bl_task *task)
 {
-    if (state->deadline_us != 0 && state->deadline_us <= deadline_us) return;
-    state->deadline_us = deadline_us;
-    state->limit_error = error_key;
-}
-
-void bl_watchdog_begin(bl_state *state, int64_t used_us, int loads)
-{
-    if (state->slice_us == 0 && state->total_us == 0 && !loads) return;
     int64_t now = bc_clock_us();
     state->slice_began_us = now;
     state->stopping = 0;
     state->deadline_us = 0;
     if (state->slice_us > 0) limit(state, now + state->slice_us, &slice_error_key);
     if (state->total_us > 0) {
-        int64_t left = state->total_us - used_us;
+        int64_t left = state->total_us - (task != NULL ? task->used_us : 0);
         limit(state, now + (left > 0 ? left : 0), &total_error_key);
     }
-    if (loads) limit(state, now + BL_LOAD_SLICE_MS * 1000, &load_error_key);
+    if (task == NULL) return;
+    if (task->loads) limit(state, now + BL_LOAD_SLICE_MS * 1000, &load_error_key);
+    if (task->deadline_us != 0) limit(state, task->deadline_us, &call_error_key);
 }
 
 int64_t bl_watchdog_end(bl_state *state)
 {
-    if (state->deadline_us == 0) return 0;
     state->deadline_us = 0;
     state->stopping = 0;
     return bc_clock_us() - state->slice_began_us;

@@ -1,8 +1,9 @@
 /*
- * Ends scripts that run away. Each slice (from a resume of a task to its next wait) has a deadline;
- * a count hook sees that it has passed and throws. Handlers may catch that once: soon after, every
- * instruction throws, so that nothing but the end of the task is left. What the task left to be
- * closed is closed under a short deadline of its own.
+ * Ends scripts that run away, run late or are cancelled. Each slice (from a resume of a task to its
+ * next wait) has a deadline; a count hook sees that it has passed and throws. Handlers may catch
+ * that once: soon after, every instruction throws, so that nothing but the end of the task is left.
+ * What the task left to be closed is closed under a short deadline of its own. When the token of
+ * the call is triggered, from whatever thread, what runs gets a moment to finish.
  *
  * Not seen by the hook: long C functions and finalizers. The safe library has no finalizers, bounds
  * the loops in C that a script can make endless, and has a pattern matcher that looks at the clock.
@@ -12,16 +13,21 @@
 
 #include "state.h"
 
+/* 0 or less: none. */
+typedef struct bl_time_limits {
+    int64_t slice_ms, total_ms, call_ms;
+} bl_time_limits;
+
 /* Once a state. Throws (memory), as does the next. */
 void bl_watchdog_open(lua_State *L);
-/* Gives an engine's state its limits; 0 or less means none. */
-void bl_watchdog_limit(lua_State *L, bl_state *state, int64_t slice_ms, int64_t total_ms);
-/* Has the coroutine of a task watched where the state has no limits of its own: see `loads`. */
+/* Gives an engine's state its limits. */
+void bl_watchdog_limit(lua_State *L, bl_state *state, const bl_time_limits *limits);
+/* Has the coroutine of a task watched where the state has no limits of its own. */
 void bl_watchdog_watch(lua_State *co);
-/* Around every entry into Lua; `used_us` is what its task has used so far and is added to. A task
- * that `loads` scripts has a limit in any state: what is loaded defines, it does not work. May
- * nest: the inner one counts. */
-void bl_watchdog_begin(bl_state *state, int64_t used_us, int loads);
+/* Around every entry into Lua, for a task or (NULL) something short. A task that loads scripts has
+ * a limit in any state: what is loaded defines, it does not work. May nest: the inner one counts.
+ */
+void bl_watchdog_begin(bl_state *state, const bl_task *task);
 int64_t bl_watchdog_end(bl_state *state); /* returns what the slice took, in microseconds */
 /* For long loops in C: throws when the slice is over, as the hook would. */
 void bl_watchdog_look(lua_State *L);

@@ -48,7 +48,9 @@ function agent.create(given)
   local self = {}
   for key, value in pairs(given) do self[key] = value end
   local ok, policies = pcall(policy.of, given.policy)
-  if not ok then error("agent: option 'policy': " .. tool.message(policies), 2) end
+  if not ok then
+    error(type(policies) == "string" and "agent: " .. policies:gsub("^[^ ]+:%d+: ", "") or policies, 2)
+  end
   self.policies = policies
   self.tools = tools
   self.max_steps = given.max_steps or 16

@@ -68,6 +68,10 @@ end
 ---@return { file: string, line: integer?, message: string }? problem
 function snapshot.take(dirs, kind)
   local result = { by_name = {}, order = {}, source = {} }
+  if #dirs == 0 then
+    result.texts = ""
+    return result
+  end
   local ok, problem = snapshot.load(take, result, dirs, kind)
   if ok then return result end
   if type(problem) == "table" and problem.file then return nil, problem end

@@ -96,7 +96,10 @@ void on_done(const char *result, const barchan_error *error, void *ud)
     struct outcome *outcome = ud;
     outcome->called++;
     outcome->code = error != NULL ? error->code : 0;
-    snprintf(outcome->result, sizeof outcome->result, "%s", result != NULL ? result : "");
+    snprintf(outcome->result, sizeof outcome->result, "%s",
+             error != NULL    ? error->message
+             : result != NULL ? result
+                              : "");
 }
 
 void pump_until(const int *done)

@@ -32,7 +32,7 @@ void expect_error(const char *function, const char *args, int code, const char *
 /* How a started call ended. */
 struct outcome {
     int called, code;
-    char result[256];
+    char result[sizeof((barchan_error *)NULL)->message]; /* or the error's message */
 };
 void on_done(const char *result, const barchan_error *error, void *outcome);
 void pump_until(const int *done);

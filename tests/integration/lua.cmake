@@ -4,7 +4,7 @@ target_link_libraries(engine_support PUBLIC barchan::engine barchan_build PkgCon
 target_include_directories(engine_support PUBLIC
   ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/support)
 
-foreach(name calls life limits reload safe tools)
+foreach(name calls life limits options reload safe scale tools)
   add_executable(engine_${name}_test engine_${name}_test.c)
   target_link_libraries(engine_${name}_test PRIVATE engine_support)
   add_test(NAME engine/${name} COMMAND engine_${name}_test)

@@ -240,7 +240,7 @@ class Run(unittest.TestCase):
                 process = subprocess.Popen([BIN, "run", file.name], stdout=subprocess.PIPE, env=CLEAN)
                 process.stdout.readline()
                 process.terminate()
-                self.assertEqual(process.wait(20), -signal.SIGTERM)
+                self.assertEqual(process.wait(20), 128 + signal.SIGTERM)
                 process.stdout.close()
 
 

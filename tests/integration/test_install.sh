@@ -50,9 +50,25 @@ for kind in "" --static; do
     check "pkg-config engine $kind" by_pkg_config c++ engine.cc barchan $kind
 done
 
-only_public() { ! nm -D --defined-only "$1" | awk '{print $3}' | grep -v '^barchan_' | grep .; }
-check "libbarchan.so exports the API only" only_public "$libdir/libbarchan.so"
-check "libbarchan-core.so exports the API only" only_public "$libdir/libbarchan-core.so"
+# Symbols: exactly those of the committed lists, which are exactly those that the headers declare.
+exports_only() { # exports_only LIBRARY LIST
+    nm -D --defined-only "$1" | awk '{print $3}' | LC_ALL=C sort >"$work/exported"
+    diff -u "$source_dir/tests/data/exports/$2" "$work/exported"
+}
+declares() { # declares LIST HEADER...
+    list=$1
+    shift
+    cat "$@" | tr '\n' ' ' | grep -oE 'BARCHAN_API[^;(]*\(' | grep -oE 'barchan_[a-z0-9_]+\($|barchan_[a-z0-9_]+ *\($' |
+        tr -d ' (' | LC_ALL=C sort >"$work/declared"
+    grep '^barchan_' "$source_dir/tests/data/exports/$list" | diff -u - "$work/declared"
+}
+headers=$work/usr/include/barchan
+core_headers=$(ls "$headers"/*.h | grep -v engine.h)
+check "libbarchan.so exports what is listed" exports_only "$libdir/libbarchan.so" libbarchan.txt
+check "libbarchan-core.so exports what is listed" exports_only "$libdir/libbarchan-core.so" libbarchan-core.txt
+check "barchan.so exports what is listed" exports_only "$libdir/lua/5.4/barchan.so" barchan.so.txt
+check "the headers declare what libbarchan-core.so exports" declares libbarchan-core.txt $core_headers
+check "the headers declare what libbarchan.so exports" declares libbarchan.txt $core_headers "$headers/engine.h"
 
 headers_compile() {
     for header in "$work"/usr/include/barchan/*.h; do

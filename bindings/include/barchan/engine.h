@@ -32,6 +32,9 @@
  * ends with BARCHAN_ETIMEDOUT, whatever handlers it has, and the engine goes on. A tool that runs
  * away is an error result for the model. In the safe library that holds for
  * pattern matching too; in the full one long C functions and finalizers are not stopped.
+ * A call ends with BARCHAN_ETIMEDOUT when it takes longer than `call_limit_ms`, and with
+ * BARCHAN_ECANCELLED when its token is triggered, from whatever thread, whether it waits or runs:
+ * it may come to an orderly end (a fifth of a second of running), and then it is stopped.
  *
  * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call
  * anything but blocking functions and barchan_engine_destroy.
@@ -59,6 +62,17 @@ typedef void (*barchan_event_fn)(const char *event, size_t len, void *ud);
 /* What a script printed, a line with its newline; borrowed for the call. */
 typedef void (*barchan_print_fn)(const char *text, size_t len, void *ud);
 
+/* Like realloc, of `old_size` bytes before; `new_size` 0 frees. NULL: there is no more memory. */
+typedef void *(*barchan_alloc_fn)(void *ptr, size_t old_size, size_t new_size, void *ud);
+
+/* A script from memory. `name` is a path, "agents/support.lua": load_file and `require
+ * "agents.support"` find it before script_dirs are asked. */
+typedef struct barchan_script {
+    const char *name;
+    const char *text;
+    size_t len;
+} barchan_script;
+
 typedef struct barchan_engine_options {
     size_t struct_size;
     const char *const *script_dirs; /* where `require` and load_file look, NULL-terminated */
@@ -66,11 +80,15 @@ typedef struct barchan_engine_options {
     size_t memory_limit_bytes; /* 0: 64 MiB with the safe library, none with the full one */
     barchan_event_fn on_event;
     barchan_print_fn on_print; /* NULL: to the runtime's log, level info */
-    void *ud;                  /* of the callbacks above */
+    void *ud;                  /* of all the functions here */
     int64_t slice_limit_ms;    /* longest a script may run without waiting; 0: 1 s with the safe
                                   library, none with the full one; -1: none */
     int64_t total_limit_ms;    /* running time of one task in all, waits not counted; 0: no limit */
     const char *const *argv;   /* what scripts see as `arg`, NULL-terminated; may be NULL */
+    const barchan_script *scripts; /* ended by a NULL name; copied */
+    barchan_alloc_fn alloc;        /* for the Lua state's memory; NULL: malloc */
+    barchan_log_fn on_log;         /* what scripts and tools log; NULL: to the runtime's log */
+    int64_t call_limit_ms;         /* longest a call may take, waits included; 0: no limit */
 } barchan_engine_options;
 
 BARCHAN_API int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
@@ -87,6 +105,11 @@ BARCHAN_API int barchan_engine_load_file(barchan_engine *engine, const char *nam
 /* The same for text; `name` is for messages. Bytecode is refused. */
 BARCHAN_API int barchan_engine_load_string(barchan_engine *engine, const char *name,
                                            const char *text, size_t len, barchan_error *err);
+
+/* Adds a script from memory, or replaces it; a NULL text removes it. Takes effect at the next load.
+ */
+BARCHAN_API int barchan_engine_set_script(barchan_engine *engine, const char *name,
+                                          const char *text, size_t len, barchan_error *err);
 
 /* Loads the script of the last load_file again, and with it the modules that it requires from
  * script_dirs, waiting. Calls that begin later use the new functions; calls that run finish with
