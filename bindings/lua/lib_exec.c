@@ -16,9 +16,8 @@ typedef struct chunk {
 } chunk;
 
 struct bl_exec {
-    bl_op op;    /* first: what read and wait wait for */
-    bl_op drain; /* what write waits for */
-    bl_link *link;
+    bl_call call;       /* first: what read and wait wait for */
+    bl_op drain;        /* what write waits for */
     barchan_exec *core; /* NULL when ended */
     barchan_exec_result result;
     chunk *first, *last;
@@ -59,7 +58,7 @@ static void on_output(barchan_exec *exec, barchan_stream stream, const char *dat
         self->paused = 1;
         barchan_exec_pause(exec);
     }
-    bl_op_ready(&self->op);
+    bl_op_ready(&self->call.op);
 }
 
 static void on_drain(barchan_exec *exec, void *ud)
@@ -76,15 +75,15 @@ static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
     (void)exec;
     free(link);
     if (self == NULL) return;
-    self->link = NULL;
+    self->call.link = NULL;
     self->core = NULL;
     self->ended = 1;
     self->result = *result;
     memset(&result->out, 0, sizeof result->out); /* taken */
     memset(&result->err_out, 0, sizeof result->err_out);
-    bl_op_ready(&self->op);
+    bl_op_ready(&self->call.op);
     bl_op_ready(&self->drain);
-    bl_op_unref(&self->op);
+    bl_op_unref(&self->call.op);
 }
 
 /* ---- starting ---- */
@@ -123,24 +122,20 @@ int bl_sandbox_exec(lua_State *L)
     lua_settop(L, 2);
     barchan_exec_options options = {.struct_size = sizeof options};
     read_options(L, 2, &options);
-    struct bl_exec *self = lua_newuserdatauv(L, sizeof *self, 1);
-    memset(self, 0, sizeof *self);
-    luaL_setmetatable(L, EXEC_META);
+    struct bl_exec *self = bl_call_new(L, sizeof *self, EXEC_META, cancel_exec);
     int index = lua_gettop(L);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, index, 1); /* the exec keeps the sandbox's handle */
-    self->link = bl_link_new(L, self);
-    bl_op_init(L, index, &self->op, cancel_exec);
-    self->drain = (bl_op){.state = self->op.state, .cancel = cancel_drain};
+    self->drain = (bl_op){.state = self->call.op.state, .cancel = cancel_drain};
     options.on_output = on_output;
     options.on_drain = on_drain;
-    options.ud = self->link;
+    options.ud = self->call.link;
     barchan_error err;
-    if (barchan_sandbox_exec_start(&self->core, sbx, &options, on_done, self->link, &err) < 0) {
-        bl_op_unref(&self->op);
-        return bl_fail(L, &err);
+    if (barchan_sandbox_exec_start(&self->core, sbx, &options, on_done, self->call.link, &err) <
+        0) {
+        return bl_call_failed(L, &self->call, &err);
     }
-    bl_link_given(self->link);
+    bl_link_given(self->call.link);
     lua_settop(L, index);
     return 1;
 }
@@ -243,8 +238,8 @@ static int l_exec_wait(lua_State *L)
     self->waits_for_end = 1;
     drop_chunks(self);
     unpause(self);
-    self->op.ready = self->ended;
-    return bl_wait(L, &self->op, finish_result);
+    self->call.op.ready = self->ended;
+    return bl_wait(L, &self->call.op, finish_result);
 }
 
 static int finish_read(lua_State *L, bl_op *op)
@@ -270,8 +265,8 @@ static int l_exec_read(lua_State *L)
 {
     struct bl_exec *self = check_exec(L, 1);
     lua_settop(L, 1);
-    self->op.ready = self->first != NULL || self->ended;
-    return bl_wait(L, &self->op, finish_read);
+    self->call.op.ready = self->first != NULL || self->ended;
+    return bl_wait(L, &self->call.op, finish_read);
 }
 
 /* ---- input ---- */
@@ -340,7 +335,7 @@ static int l_exec_signal(lua_State *L)
 
 static int l_exec_cancel(lua_State *L)
 {
-    cancel_exec(&check_exec(L, 1)->op);
+    cancel_exec(&check_exec(L, 1)->call.op);
     return 0;
 }
 
@@ -355,9 +350,9 @@ static int l_exec_close(lua_State *L)
 static int l_exec_gc(lua_State *L)
 {
     struct bl_exec *self = check_exec(L, 1);
-    bl_op_detach(&self->op);
+    bl_op_detach(&self->call.op);
     bl_op_detach(&self->drain);
-    bl_link_drop(&self->link); /* the core still calls back once */
+    bl_link_drop(&self->call.link); /* the core still calls back once */
     if (self->core != NULL) barchan_exec_cancel(self->core);
     self->core = NULL;
     drop_chunks(self);

@@ -8,8 +8,7 @@
 #define FILE_META "barchan.core.file"
 
 struct file_call {
-    bl_op op; /* first */
-    bl_link *link;
+    bl_call call;            /* first */
     barchan_file_call *core; /* NULL when ended */
     barchan_file_op kind;
     barchan_file_result result;
@@ -23,7 +22,7 @@ static void on_done(barchan_file_result *result, const barchan_error *err, void 
     struct file_call *self = link->owner;
     free(link);
     if (self == NULL) return;
-    self->link = NULL;
+    self->call.link = NULL;
     self->core = NULL;
     if (err != NULL) {
         self->failed = 1;
@@ -32,14 +31,14 @@ static void on_done(barchan_file_result *result, const barchan_error *err, void 
         self->result = *result;
         memset(result, 0, sizeof *result); /* taken */
     }
-    bl_op_ready(&self->op);
+    bl_op_ready(&self->call.op);
 }
 
 static void cancel_call(bl_op *op)
 {
     struct file_call *self = (struct file_call *)op;
     if (self->core != NULL) barchan_file_cancel(self->core);
-    bl_link_drop(&self->link);
+    bl_link_drop(&self->call.link);
     self->core = NULL;
     bl_op_unref(op);
 }
@@ -112,8 +111,8 @@ static int finish_call(lua_State *L, bl_op *op)
 static int l_file_gc(lua_State *L)
 {
     struct file_call *self = luaL_checkudata(L, 1, FILE_META);
-    bl_op_detach(&self->op);
-    bl_link_drop(&self->link);
+    bl_op_detach(&self->call.op);
+    bl_link_drop(&self->call.link);
     if (self->core != NULL) barchan_file_cancel(self->core);
     self->core = NULL;
     barchan_file_result_clear(&self->result);
@@ -147,21 +146,17 @@ int bl_sandbox_file(lua_State *L)
     lua_settop(L, 2);
     barchan_file_request request = {.struct_size = sizeof request};
     read_request(L, 2, &request);
-    struct file_call *self = lua_newuserdatauv(L, sizeof *self, 1);
-    memset(self, 0, sizeof *self);
-    luaL_setmetatable(L, FILE_META);
+    struct file_call *self = bl_call_new(L, sizeof *self, FILE_META, cancel_call);
     lua_pushvalue(L, 1);
-    lua_setiuservalue(L, 3, 1); /* the call keeps the sandbox's handle */
+    lua_setiuservalue(L, -2, 1); /* the call keeps the sandbox's handle */
     self->kind = request.op;
-    self->link = bl_link_new(L, self);
-    bl_op_init(L, 3, &self->op, cancel_call);
     barchan_error err;
-    if (barchan_sandbox_file_start(&self->core, sbx, &request, on_done, self->link, &err) < 0) {
-        bl_op_unref(&self->op);
-        return bl_fail(L, &err);
+    if (barchan_sandbox_file_start(&self->core, sbx, &request, on_done, self->call.link, &err) <
+        0) {
+        return bl_call_failed(L, &self->call, &err);
     }
-    bl_link_given(self->link);
-    return bl_wait(L, &self->op, finish_call);
+    bl_link_given(self->call.link);
+    return bl_wait(L, &self->call.op, finish_call);
 }
 
 void bl_open_files(lua_State *L)

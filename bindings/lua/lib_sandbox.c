@@ -11,12 +11,27 @@
 
 /* The creation is the handle's own operation; after it the handle just owns the sandbox. */
 struct bl_sandbox {
-    bl_op op; /* first */
-    bl_link *link;
+    bl_call call;         /* first */
     barchan_sandbox *sbx; /* NULL once destroyed */
     int failed;
     barchan_error err;
 };
+
+void *bl_call_new(lua_State *L, size_t size, const char *meta, void (*cancel)(bl_op *op))
+{
+    bl_call *call = lua_newuserdatauv(L, size, 1);
+    memset(call, 0, size);
+    luaL_setmetatable(L, meta);
+    call->link = bl_link_new(L, call);
+    bl_op_init(L, lua_gettop(L), &call->op, cancel);
+    return call;
+}
+
+int bl_call_failed(lua_State *L, bl_call *call, const barchan_error *err)
+{
+    bl_op_unref(&call->op);
+    return bl_fail(L, err);
+}
 
 barchan_sandbox *bl_check_sandbox(lua_State *L, int index)
 {
@@ -32,19 +47,19 @@ static void on_created(barchan_sandbox *sbx, const barchan_error *err, void *ud)
     (void)sbx;
     free(link);
     if (self == NULL) return;
-    self->link = NULL;
+    self->call.link = NULL;
     if (err != NULL) {
         self->failed = 1;
         self->err = *err;
     }
-    bl_op_ready(&self->op);
+    bl_op_ready(&self->call.op);
 }
 
 static void destroy(struct bl_sandbox *self)
 {
     barchan_sandbox *sbx = self->sbx;
     self->sbx = NULL;
-    bl_link_drop(&self->link);
+    bl_link_drop(&self->call.link);
     barchan_sandbox_destroy(sbx);
 }
 
@@ -64,6 +79,30 @@ static int finish_create(lua_State *L, bl_op *op)
     return bl_fail(L, &self->err);
 }
 
+static uint32_t opt_u32(lua_State *L, int index, const char *key)
+{
+    int64_t value = bl_opt_integer(L, index, key, 0);
+    if (value < 0 || value > UINT32_MAX) luaL_error(L, "option '%s' is out of range", key);
+    return (uint32_t)value;
+}
+
+static void read_limits(lua_State *L, barchan_limits *limits)
+{
+    if (lua_getfield(L, 1, "limits") != LUA_TNIL) {
+        int index = lua_gettop(L);
+        limits->memory_bytes = (uint64_t)bl_opt_integer(L, index, "memory", 0);
+        limits->disk_bytes = (uint64_t)bl_opt_integer(L, index, "disk", 0);
+        limits->files = (uint64_t)bl_opt_integer(L, index, "files", 0);
+        limits->output_bytes = (uint64_t)bl_opt_integer(L, index, "output", 0);
+        limits->cpus_milli = (uint32_t)bl_opt_ms(L, index, "cpus", 0); /* thousandths, too */
+        limits->pids = opt_u32(L, index, "pids");
+        limits->open_files = opt_u32(L, index, "open_files");
+        limits->cpu_ms = bl_opt_ms(L, index, "cpu_seconds", 0);
+        limits->wall_ms = bl_opt_ms(L, index, "wall", 0);
+    }
+    lua_pop(L, 1);
+}
+
 static int l_sandbox_create(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -75,30 +114,23 @@ static int l_sandbox_create(lua_State *L)
         return luaL_error(L, "option 'template': only \"host\" is available to these scripts");
     }
     profile.lease_ms = bl_opt_ms(L, 1, "lease", 0);
-    profile.storage_bytes = (uint64_t)bl_opt_integer(L, 1, "storage", 0);
+    read_limits(L, &profile.limits);
     profile.timeout_ms = bl_opt_int_ms(L, 1, "timeout");
     profile.best_effort = bl_opt_flag(L, 1, "best_effort");
     profile.env = bl_opt_strings(L, 1, "env", 1);
-    struct bl_sandbox *self = lua_newuserdatauv(L, sizeof *self, 0);
-    memset(self, 0, sizeof *self);
-    luaL_setmetatable(L, SANDBOX_META);
-    int index = lua_gettop(L);
-    self->link = bl_link_new(L, self);
-    bl_op_init(L, index, &self->op, cancel_create);
+    struct bl_sandbox *self = bl_call_new(L, sizeof *self, SANDBOX_META, cancel_create);
     barchan_error err;
-    if (barchan_sandbox_create_start(&self->sbx, self->op.state->rt, &profile, on_created,
-                                     self->link, &err) < 0) {
-        bl_op_unref(&self->op);
-        return bl_fail(L, &err);
-    }
-    bl_link_given(self->link);
-    return bl_wait(L, &self->op, finish_create);
+    int rc = barchan_sandbox_create_start(&self->sbx, self->call.op.state->rt, &profile, on_created,
+                                          self->call.link, &err);
+    if (rc < 0) return bl_call_failed(L, &self->call, &err);
+    bl_link_given(self->call.link);
+    return bl_wait(L, &self->call.op, finish_create);
 }
 
 static int l_sandbox_close(lua_State *L)
 {
     struct bl_sandbox *self = luaL_checkudata(L, 1, SANDBOX_META);
-    bl_op_detach(&self->op);
+    bl_op_detach(&self->call.op);
     destroy(self);
     return 0;
 }
@@ -165,8 +197,7 @@ static int l_sandbox_tostring(lua_State *L)
 #define DOCTOR_META "barchan.core.doctor"
 
 struct doctor {
-    bl_op op; /* first */
-    bl_link *link;
+    bl_call call; /* first */
     char *json;
     barchan_error err;
 };
@@ -177,18 +208,18 @@ static void on_report(const char *json, const barchan_error *err, void *ud)
     struct doctor *self = link->owner;
     free(link);
     if (self == NULL) return;
-    self->link = NULL;
+    self->call.link = NULL;
     if (json != NULL) self->json = strdup(json);
     if (err != NULL)
         self->err = *err;
     else if (self->json == NULL)
         bc_error_nomem(&self->err);
-    bl_op_ready(&self->op);
+    bl_op_ready(&self->call.op);
 }
 
 static void forget_report(struct doctor *self)
 {
-    bl_link_drop(&self->link);
+    bl_link_drop(&self->call.link);
     free(self->json);
     self->json = NULL;
 }
@@ -213,7 +244,7 @@ static int finish_doctor(lua_State *L, bl_op *op)
 static int l_doctor_gc(lua_State *L)
 {
     struct doctor *self = luaL_checkudata(L, 1, DOCTOR_META);
-    bl_op_detach(&self->op);
+    bl_op_detach(&self->call.op);
     forget_report(self);
     return 0;
 }
@@ -222,18 +253,13 @@ static int l_doctor_gc(lua_State *L)
 static int l_doctor(lua_State *L)
 {
     lua_settop(L, 0);
-    struct doctor *self = lua_newuserdatauv(L, sizeof *self, 0);
-    memset(self, 0, sizeof *self);
-    luaL_setmetatable(L, DOCTOR_META);
-    self->link = bl_link_new(L, self);
-    bl_op_init(L, 1, &self->op, cancel_doctor);
+    struct doctor *self = bl_call_new(L, sizeof *self, DOCTOR_META, cancel_doctor);
     barchan_error err;
-    if (barchan_doctor_start(self->op.state->rt, on_report, self->link, &err) < 0) {
-        bl_op_unref(&self->op);
-        return bl_fail(L, &err);
+    if (barchan_doctor_start(self->call.op.state->rt, on_report, self->call.link, &err) < 0) {
+        return bl_call_failed(L, &self->call, &err);
     }
-    bl_link_given(self->link);
-    return bl_wait(L, &self->op, finish_doctor);
+    bl_link_given(self->call.link);
+    return bl_wait(L, &self->call.op, finish_doctor);
 }
 
 void bl_open_sandbox(lua_State *L)

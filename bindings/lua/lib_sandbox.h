@@ -4,7 +4,21 @@
 
 #include <stdlib.h>
 #include <barchan/sandbox.h>
+#include "handle.h"
 #include "scheduler.h"
+
+/* The beginning of every userdata that the core calls back: what is waited for, and the link that
+ * the core holds. */
+typedef struct bl_call {
+    bl_op op; /* first */
+    bl_link *link;
+} bl_call;
+
+/* Pushes a zeroed userdata of this class that begins with a bl_call, kept alive until
+ * bl_op_unref. Give its link to the core, then say so with bl_link_given; or: */
+void *bl_call_new(lua_State *L, size_t size, const char *meta, void (*cancel)(bl_op *op));
+/* The core refused: returns nil, err. */
+int bl_call_failed(lua_State *L, bl_call *call, const barchan_error *err);
 
 /* The sandbox of the handle at index; throws when it is closed or something else. */
 barchan_sandbox *bl_check_sandbox(lua_State *L, int index);

@@ -103,6 +103,18 @@
 /* Below it the set-up itself does not fit. */
 #define BC_SANDBOX_MIN_STORAGE_BYTES (1ULL << 20)
 #define BC_SANDBOX_DEFAULT_CREATE_MS 30000
+/* Below it no interpreter starts: half of it is storage. */
+#define BC_LIMIT_MIN_MEMORY_BYTES (8ULL << 20)
+/* The kernel's memory for a file is about 1 KiB: 16 GiB of names is nobody's wish. */
+#define BC_LIMIT_MAX_FILES (16ULL << 20)
+/* The kernel takes quotas from 1 ms of 100 ms on; the most is more than machines have. */
+#define BC_LIMIT_MIN_CPUS_MILLI 10
+#define BC_LIMIT_MAX_CPUS_MILLI (4096u * 1000u)
+/* The tree of a command is held in arrays of this size when it is killed. */
+#define BC_LIMIT_MAX_PIDS 1024
+/* The loader alone needs a few; process 1 itself has the most. */
+#define BC_LIMIT_MIN_OPEN_FILES 16
+#define BC_LIMIT_MAX_OPEN_FILES 65536
 /* Variables of one list: merging compares each with each. */
 #define BC_ENV_MAX 4096
 #define BC_EXEC_DEFAULT_TIMEOUT_MS 60000

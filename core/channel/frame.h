@@ -14,7 +14,8 @@
  * of credit and may send no more than it has; the receiver grants credit as it consumes.
  *
  * The guest is hostile to the library's end: everything it sends is checked against the maxima
- * here before it is used. The launcher's control messages use the same encoding.
+ * here before it is used. The launcher's control messages use the same encoding. What stands in
+ * the payloads is in messages.h.
  */
 #ifndef BC_CHANNEL_FRAME_H
 #define BC_CHANNEL_FRAME_H
@@ -67,84 +68,14 @@ enum bc_frame_type {
                                 u64 size, u32 truncated, string what went wrong */
     BC_FRAME_ENDING = 72,    /* u32 bc_ending: process 1 ends the sandbox */
     /* library to launcher, one message each; the stream is the sandbox's tag */
-    BC_CONTROL_START = 129, /* u32 best effort, i64 lease ms, u64 storage bytes, string template;
-                               with the guest's end of the channel as a descriptor */
+    BC_CONTROL_START = 129, /* u32 best effort, i64 lease ms, bc_limits, string template; with the
+                               guest's end of the channel as a descriptor */
     BC_CONTROL_KILL = 130,  /* empty */
     /* launcher to library */
     BC_CONTROL_READY = 193,  /* string mode */
     BC_CONTROL_FAILED = 194, /* as BC_FRAME_FAILED: no sandbox can be made */
     BC_CONTROL_ENDED = 195   /* u32 wait status, u32 bc_ending */
 };
-
-enum bc_exec_flags {
-    BC_EXEC_DETACH = 1,
-    BC_EXEC_INPUT = 2,    /* input will be sent; otherwise it is empty */
-    BC_EXEC_STREAMING = 4 /* no caps */
-};
-
-enum bc_file_flags {
-    BC_FILE_RECURSIVE = 1, /* remove: a whole tree */
-    BC_FILE_WHOLE = 2      /* read: more than `limit` bytes are a failure (BC_WIRE_ELIMIT) */
-};
-
-/* As barchan_file_op. */
-enum bc_file_wire_op {
-    BC_FILE_OP_READ = 1,
-    BC_FILE_OP_WRITE = 2,
-    BC_FILE_OP_APPEND = 3,
-    BC_FILE_OP_LIST = 4,
-    BC_FILE_OP_STAT = 5,
-    BC_FILE_OP_MKDIR = 6,
-    BC_FILE_OP_REMOVE = 7,
-    BC_FILE_OP_RENAME = 8
-};
-/* What list and stat write as BC_FRAME_OUT, one after the other, cut anywhere:
- * u32 type (barchan_file_type), u32 mode, u64 size, u64 mtime ms, string path, string target. */
-#define BC_FILE_MAX_ENTRY_PATH (64u * 256u)
-#define BC_FILE_MAX_ENTRIES 100000u
-/* All records of one list: as many entries with long names; a list that is longer is truncated. */
-#define BC_FILE_MAX_RECORD_BYTES (64u << 20)
-
-enum bc_ending { BC_ENDING_UNKNOWN = 0, BC_ENDING_LEASE = 1, BC_ENDING_KILLED = 2 };
-
-/* The guest's side of barchan_status, without the sign; 0: the system error decides. */
-enum bc_wire_status {
-    BC_WIRE_OS_ERROR = 0,
-    BC_WIRE_EINVAL = 1,
-    BC_WIRE_ECANCELLED = 6,
-    BC_WIRE_ENOTFOUND = 7,
-    BC_WIRE_EPERMISSION = 9,
-    BC_WIRE_EUNSUPPORTED = 10,
-    BC_WIRE_ELIMIT = 13,
-    BC_WIRE_ELOST = 14,
-    BC_WIRE_ENOTDIR = 25,
-    BC_WIRE_EISDIR = 26,
-    BC_WIRE_ENOTREG = 27,
-    BC_WIRE_ELINK = 28
-};
-#define BC_WIRE_MAX_STATUS 30u
-
-/* How an exec ended, as the numbers of barchan_exec_reason. */
-enum bc_exit_reason {
-    BC_EXIT_EXITED = 0,
-    BC_EXIT_SIGNALED = 1,
-    BC_EXIT_TIMEOUT = 2,
-    BC_EXIT_OOM = 3,
-    BC_EXIT_CANCELLED = 4,
-    BC_EXIT_SPAWN_FAILED = 6
-};
-
-typedef struct bc_exit {
-    uint32_t reason;
-    uint32_t exit_code;
-    uint32_t term_signal;
-    uint32_t spawn_errno;
-    uint32_t spawn_cwd;
-    uint32_t left_running;
-    uint64_t out_dropped, err_dropped;
-    uint64_t wall_us, user_us, system_us, max_rss_bytes;
-} bc_exit;
-#define BC_EXIT_BYTES (6u * 4u + 6u * 8u)
 
 /* Of a stream capped at `limit` bytes, how many are kept from its beginning. */
 static inline uint64_t bc_output_head(uint64_t limit)
@@ -315,32 +246,6 @@ static inline void bc_wire_put_string(bc_wire_writer *out, const char *text, siz
     bc_wire_put(out, "", 1);
 }
 
-static inline void bc_wire_put_exit(bc_wire_writer *out, const bc_exit *e)
-{
-    const uint32_t small[] = {e->reason,      e->exit_code, e->term_signal,
-                              e->spawn_errno, e->spawn_cwd, e->left_running};
-    const uint64_t large[] = {e->out_dropped, e->err_dropped, e->wall_us,
-                              e->user_us,     e->system_us,   e->max_rss_bytes};
-    for (size_t i = 0; i < 6; i++) {
-        bc_wire_put_u32(out, small[i]);
-    }
-    for (size_t i = 0; i < 6; i++) {
-        bc_wire_put_u64(out, large[i]);
-    }
-}
-
-static inline void bc_wire_get_exit(bc_wire_reader *in, bc_exit *e)
-{
-    uint32_t *small[] = {&e->reason,      &e->exit_code, &e->term_signal,
-                         &e->spawn_errno, &e->spawn_cwd, &e->left_running};
-    uint64_t *large[] = {&e->out_dropped, &e->err_dropped, &e->wall_us,
-                         &e->user_us,     &e->system_us,   &e->max_rss_bytes};
-    for (size_t i = 0; i < 6; i++) {
-        *small[i] = bc_wire_u32(in);
-    }
-    for (size_t i = 0; i < 6; i++) {
-        *large[i] = bc_wire_u64(in);
-    }
-}
+#include "channel/messages.h"
 
 #endif

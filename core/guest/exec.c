@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <sys/wait.h>
 
 struct exec_request {
     uint32_t flags;
@@ -76,6 +75,13 @@ static long open_streams(struct job *job, const struct exec_request *request, in
     return 0;
 }
 
+/* Where process 1 and the supervisors are the same user as the commands, they count as well. */
+static uint32_t process_limit(const struct init *init)
+{
+    uint32_t ours = init->privileged ? 0 : init->job_count + 1;
+    return init->pids_by == BY_RLIMIT ? init->limits.pids + ours : 0;
+}
+
 static void start(struct init *init, struct job *job, const struct exec_request *request)
 {
     int fds[3] = {-1, -1, -1};
@@ -90,7 +96,12 @@ static void start(struct init *init, struct job *job, const struct exec_request 
         .cwd = request->cwd,
         .change_user = init->privileged,
         .detach = job->detach,
+        .enter = init->apart ? init->group_files + GROUP_ENTER : NULL,
+        .open_files = init->limits.open_files,
+        .processes = process_limit(init),
+        .cpu_seconds = (init->limits.cpu_us + 999999) / 1000000,
     };
+    exec_note_start(init, job);
     long rc = open_streams(job, request, fds);
     memcpy(reaper->command.fds, fds, sizeof fds);
     if (rc >= 0) rc = reaper_start(reaper);
@@ -142,51 +153,4 @@ void exec_stop(struct job *job, int sig)
     if (job->pid == 0) return;
     __atomic_store_n(&job->reaper->stop, sig, __ATOMIC_RELEASE);
     sys_kill(job->pid, SIGUSR1);
-}
-
-static int64_t us_of(struct timeval tv)
-{
-    return (int64_t)tv.tv_sec * 1000000 + tv.tv_usec;
-}
-
-static void describe_end(const struct job *job, bc_exit *e)
-{
-    const struct reaper *reaper = job->reaper;
-    if (reaper->spawn_errno != 0) {
-        e->reason = BC_EXIT_SPAWN_FAILED;
-        e->spawn_errno = (uint32_t)reaper->spawn_errno;
-        e->spawn_cwd = (uint32_t)reaper->spawn_cwd;
-        return;
-    }
-    /* Without a status the supervisor was killed, and with it the command. */
-    int status = reaper->main_done ? reaper->status : SIGKILL;
-    if (WIFSIGNALED(status)) {
-        e->reason = BC_EXIT_SIGNALED;
-        e->term_signal = (uint32_t)WTERMSIG(status);
-    } else {
-        e->reason = BC_EXIT_EXITED;
-        e->exit_code = (uint32_t)WEXITSTATUS(status);
-    }
-    if (job->cause != BC_EXIT_EXITED) e->reason = job->cause;
-}
-
-void exec_report(struct init *init, struct job *job)
-{
-    const struct reaper *reaper = job->reaper;
-    unsigned char bytes[BC_EXIT_BYTES];
-    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
-    bc_exit e = {
-        .left_running = (uint32_t)reaper->left_running + (job->orphaned ? init->strays_killed : 0),
-        .out_dropped = job->out.dropped,
-        .err_dropped = job->err.dropped,
-        .user_us = (uint64_t)us_of(reaper->usage.ru_utime),
-        .system_us = (uint64_t)us_of(reaper->usage.ru_stime),
-        .max_rss_bytes = (uint64_t)reaper->usage.ru_maxrss * 1024,
-    };
-    if (job->orphaned) init->strays_killed = 0;
-    describe_end(job, &e);
-    int64_t ended_us = reaper->main_done ? reaper->ended_us : sys_boot_us();
-    e.wall_us = (uint64_t)(ended_us - job->started_us);
-    bc_wire_put_exit(&out, &e);
-    send_frame(init, BC_FRAME_EXIT, job->stream, bytes, out.len);
 }

@@ -159,12 +159,18 @@ static void on_time(struct init *init)
     for (unsigned i = 0; i < init->job_count; i++) {
         job_deadline(init, init->jobs[i], now);
     }
+    if (init->look_us != 0 && init->look_us <= now) {
+        watch_look(init);
+        init->look_us = 0;
+    }
 }
 
 /* The timer may be early (its job has ended before), never late. */
 static void arm_timer(struct init *init)
 {
     int64_t next = init->lease_end_us;
+    if (init->look_us == 0 && watch_is_needed(init)) init->look_us = sys_boot_us() + WATCH_US;
+    if (init->look_us != 0 && init->look_us < next) next = init->look_us;
     for (unsigned i = 0; i < init->job_count; i++) {
         int64_t deadline = init->jobs[i]->deadline_us;
         if (deadline != 0 && deadline < next) next = deadline;
@@ -260,6 +266,11 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
     init.channel_fd = plan->channel_fd;
     init.alive_fd = plan->alive_fd;
     init.privileged = plan->privileged;
+    init.limits = plan->limits;
+    init.memory_by = plan->groups.memory;
+    init.pids_by = plan->groups.pids;
+    init.apart = plan->groups.apart;
+    memcpy(init.group_files, plan->groups.files, sizeof init.group_files);
     init.lease_end_us = sys_boot_us() + plan->lease_ms * 1000;
     sys_sigprocmask(SIG_SETMASK, &all);
     init.signal_fd = (int)sys_signalfd(&handled, O_CLOEXEC | O_NONBLOCK);

@@ -16,6 +16,9 @@
 /* Above it, process 1 stops reading what commands write. */
 #define OUT_QUEUE_HIGH (512u << 10)
 
+/* How often the limits are looked at that the kernel does not hold. */
+#define WATCH_US 20000
+
 struct queue {
     unsigned char *data;
     size_t start, len, cap;
@@ -34,6 +37,10 @@ struct output {
     size_t tail_at, tail_len, tail_cap;
     uint64_t dropped;   /* … and the ones in between counted */
     uint64_t read_dead; /* bytes read since the command ended */
+};
+
+struct cpu_time {
+    uint64_t user_us, system_us;
 };
 
 enum job_kind { JOB_EXEC, JOB_FILE };
@@ -59,7 +66,12 @@ struct job {
     int in_fd; /* -1: closed */
     bool in_ended;
     struct queue in;
-    uint32_t in_done;      /* consumed, not yet granted */
+    uint32_t in_done; /* consumed, not yet granted */
+    uint64_t written; /* to both outputs */
+    /* What the meters said when it began. */
+    uint64_t oom_before, pids_before;
+    struct cpu_time cpu_before;
+    bool alone;            /* no other command has run since: the group's count is its own */
     struct reaper *reaper; /* JOB_EXEC */
     void *request;         /* the strings of its request */
     int result_fd;         /* JOB_FILE: the worker's answer */
@@ -88,6 +100,13 @@ struct init {
     int channel_fd, alive_fd, signal_fd, timer_fd;
     bool privileged; /* commands are another user than process 1 */
     int64_t lease_end_us, armed_us;
+    bc_limits limits;
+    enum held_by memory_by, pids_by;
+    int group_files[GROUP_FILES]; /* enum group_file; -1: none */
+    bool apart;                   /* commands stand in a group, process 1 does not */
+    int64_t look_us;              /* when to look at them again; 0: no need */
+    uint64_t memory_peak;         /* as far as it was looked at */
+    uint64_t pids_full;           /* how often all processes were in use */
     struct queue in, out;
     struct job *jobs[MAX_JOBS];
     unsigned job_count;
@@ -125,6 +144,9 @@ void job_write_input(struct init *init, struct job *job);
 /* Of a worker's answer, what is there. */
 void job_read_result(struct job *job);
 void job_cancel(struct job *job);
+/* Ends a command that is over a limit. */
+void job_over_limit(struct job *job, uint32_t cause);
+void job_count_output(const struct init *init, struct job *job, uint64_t bytes);
 void job_deadline(struct init *init, struct job *job, int64_t now_us);
 /* Its process is gone. */
 void job_died(struct init *init, struct job *job, int status);
@@ -133,8 +155,22 @@ void job_step(struct init *init, struct job *job);
 
 /* exec.c */
 void exec_start(struct init *init, const bc_frame *frame);
-void exec_report(struct init *init, struct job *job);
 void exec_stop(struct job *job, int sig);
+
+/* exec_end.c */
+void exec_note_start(struct init *init, struct job *job);
+void exec_report(struct init *init, struct job *job);
+
+/* watch.c */
+bool watch_is_needed(const struct init *init);
+void watch_look(struct init *init);
+
+/* meters.c: 0 or false where nothing counts. */
+uint64_t meter_oom_kills(const struct init *init);
+uint64_t meter_pid_refusals(const struct init *init);
+bool meter_cpu(const struct init *init, uint64_t *user_us, uint64_t *system_us);
+bool meter_memory(const struct init *init, uint64_t *now, uint64_t *peak);
+bool meter_storage(uint64_t *used_bytes, bool *full);
 
 /* file.c: file operations as jobs; file_worker.c does them. */
 void file_start(struct init *init, const bc_frame *frame);

@@ -32,18 +32,26 @@ int layer_missing(struct layers *layers, const struct plan *plan, const char *na
     return 0;
 }
 
-/* Descriptors 3 to 6 are all that process 1 has of the launcher's. */
+#define KEPT (4 + GROUP_FILES)
+
+/* Descriptors from 3 on are all that process 1 has of the launcher's. */
 static void keep_descriptors(struct plan *plan)
 {
-    int *const kept[] = {&plan->channel_fd, &plan->alive_fd, &plan->sync_fd, &plan->lock_fd};
+    int *kept[KEPT] = {&plan->channel_fd, &plan->alive_fd, &plan->sync_fd, &plan->lock_fd};
+    for (int i = 0; i < GROUP_FILES; i++) {
+        kept[4 + i] = &plan->groups.files[i];
+    }
     /* First above the range, so that no move overwrites another's source. */
-    for (int i = 0; i < 4; i++) {
-        if (*kept[i] >= 0) *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, 16);
+    int count = 0;
+    for (int i = 0; i < KEPT; i++) {
+        if (*kept[i] < 0) continue;
+        *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, 3 + KEPT);
+        kept[count++] = kept[i];
     }
-    for (int i = 0; i < 4; i++) {
-        if (*kept[i] >= 0) *kept[i] = dup3(*kept[i], 3 + i, O_CLOEXEC);
+    for (int i = 0; i < count; i++) {
+        *kept[i] = dup3(*kept[i], 3 + i, O_CLOEXEC);
     }
-    syscall(SYS_close_range, 7, ~0U, 0);
+    syscall(SYS_close_range, 3 + count, ~0U, 0);
 }
 
 static int wait_for_ids(const struct plan *plan, struct failure *why)

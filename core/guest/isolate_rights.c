@@ -27,7 +27,48 @@ static int set_limit(int resource, rlim_t soft, rlim_t hard)
     return setrlimit((__rlimit_resource_t)resource, &limit);
 }
 
-static int set_limits(struct layers *layers, struct failure *why)
+/* What holds each limit, in words. */
+static void tell_limits(const struct plan *plan, struct layers *layers)
+{
+    const bc_limits *l = &plan->limits;
+    const struct sandbox_groups *g = &plan->groups;
+    if (g->memory == BY_NOTHING) {
+        layer_holds(layers, "memory", "not limited, but for the storage");
+    } else if (g->memory == BY_WATCH) {
+        layer_holds(layers, "memory",
+                    "%llu bytes, by %s: processes and storage, not what pipes and sockets hold; "
+                    "may be passed for a moment",
+                    (unsigned long long)l->memory_bytes, held_by_name(g->memory));
+    } else {
+        layer_holds(layers, "memory", "%llu bytes, by %s", (unsigned long long)l->memory_bytes,
+                    held_by_name(g->memory));
+    }
+    if (g->pids == BY_NOTHING) {
+        layer_holds(layers, "processes", "at most %d, by a resource limit", MAX_PROCESSES);
+    } else {
+        layer_holds(layers, "processes", "at most %u, by %s", l->pids, held_by_name(g->pids));
+    }
+    if (l->cpus_milli == 0) {
+        layer_holds(layers, "cpus", "not limited");
+    } else if (g->cpus == BY_NOTHING) {
+        layer_holds(layers, "cpus",
+                    "missing: needs control groups: run as root, or in a delegated "
+                    "group of version 2");
+    } else {
+        layer_holds(layers, "cpus", "%u.%03u, by %s", l->cpus_milli / 1000, l->cpus_milli % 1000,
+                    held_by_name(g->cpus));
+    }
+    bool counted = g->files[GROUP_CPU_STAT] >= 0;
+    layer_holds(layers, "accounting", "%s",
+                counted ? "processor time by cgroup version 2"
+                        : "processor time of processes that were waited for");
+    if (l->cpu_us > 0) {
+        layer_holds(layers, "cpu_time", "%llu ms a command, by a resource limit and %s",
+                    (unsigned long long)l->cpu_us / 1000, held_by_name(BY_WATCH));
+    }
+}
+
+static int set_limits(const struct plan *plan, struct layers *layers, struct failure *why)
 {
     /* 1, not 0: the kernel gives a core_pattern that is a pipe whatever is not exactly 1. */
     if (set_limit(RLIMIT_CORE, 1, 1) < 0 ||
@@ -35,8 +76,7 @@ static int set_limits(struct layers *layers, struct failure *why)
         set_limit(RLIMIT_NOFILE, MAX_OPEN_FILES, MAX_OPEN_FILES) < 0) {
         return fail_os(why, errno, "set resource limits");
     }
-    layer_holds(layers, "memory", "not limited, but for the storage");
-    layer_holds(layers, "processes", "at most %d (RLIMIT_NPROC)", MAX_PROCESSES);
+    tell_limits(plan, layers);
     return 0;
 }
 
@@ -78,7 +118,7 @@ static int install_filter(const struct plan *plan, struct layers *layers, struct
 
 int isolate_rights(const struct plan *plan, struct layers *layers, struct failure *why)
 {
-    if (set_limits(layers, why) < 0 || drop_capabilities(plan, layers, why) < 0) return -1;
+    if (set_limits(plan, layers, why) < 0 || drop_capabilities(plan, layers, why) < 0) return -1;
     /* After the ids were mapped: writing the map needs a dumpable process. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0) return fail_os(why, errno, "make process 1 unreadable");
     return install_filter(plan, layers, why);

@@ -20,6 +20,8 @@ struct writable {
     bool owned; /* by the sandbox's user */
 };
 
+/* The root of the storage and the directories below. */
+#define OWN_FILES 7
 static const struct writable writables[] = {
     {"tmp", "tmp", 01777, false},      {"var_tmp", "var/tmp", 01777, false},
     {"shm", "dev/shm", 01777, false},  {"run", "run", 0755, true},
@@ -32,8 +34,9 @@ static int mount_storage(const struct plan *plan, struct layers *layers, struct 
     char text[96];
     /* As many files as fit with a page each, because the kernel's memory for them is not counted
      * in the size. */
-    unsigned long long size = plan->storage_bytes;
-    snprintf(text, sizeof text, "mode=755,size=%llu,nr_inodes=%llu", size, size / 4096 + 1024);
+    unsigned long long size = plan->limits.disk_bytes, files = size / 4096 + 1024;
+    if (plan->limits.files != 0) files = plan->limits.files + OWN_FILES;
+    snprintf(text, sizeof text, "mode=755,size=%llu,nr_inodes=%llu", size, files);
     if (mount("tmpfs", WORLD_STORE, "tmpfs", MS_NOSUID | MS_NODEV, text) < 0) {
         return fail_os(why, errno, "mount the storage");
     }
@@ -50,7 +53,8 @@ static int mount_storage(const struct plan *plan, struct layers *layers, struct 
         }
     }
     umask(022);
-    layer_holds(layers, "storage", "a private tmpfs of %llu bytes", size);
+    layer_holds(layers, "storage", "a private tmpfs of %llu bytes and %llu files", size,
+                plan->limits.files != 0 ? plan->limits.files : files);
     return 0;
 }
 

@@ -180,6 +180,28 @@ void job_cancel(struct job *job)
     job->deadline_us = sys_boot_us() + WORKER_LIMIT_US;
 }
 
+void job_over_limit(struct job *job, uint32_t cause)
+{
+    if (job->kind != JOB_EXEC || job->pid == 0) return;
+    if (job->stage == JOB_DETACHED) { /* its result has been sent */
+        exec_stop(job, SIGKILL);
+    } else if (job->stage == JOB_RUNNING || job->stage == JOB_TERMINATING) {
+        if (job->cause == BC_EXIT_EXITED && !main_has_ended(job)) job->cause = cause;
+        kill_job(job);
+    }
+}
+
+/* What comes after its end was written before. */
+void job_count_output(const struct init *init, struct job *job, uint64_t bytes)
+{
+    if (job->kind != JOB_EXEC || job->stage == JOB_DETACHED) return;
+    job->written += bytes;
+    if (init->limits.output_bytes != 0 && job->written > init->limits.output_bytes) {
+        if (job->stage == JOB_DRAINING && job->cause == BC_EXIT_EXITED) job->cause = BC_EXIT_OUTPUT;
+        job_over_limit(job, BC_EXIT_OUTPUT);
+    }
+}
+
 void job_deadline(struct init *init, struct job *job, int64_t now_us)
 {
     if (job->deadline_us == 0 || job->deadline_us > now_us) return;

@@ -7,9 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,17 +26,11 @@
  * process 1 not be able to. */
 #define LEASE_MARGIN_MS 500
 #define SHUTDOWN_WAIT_MS 2000
+/* How often a group that could not be removed yet is tried again; its last processes are dying. */
+#define GROUPS_ROUND_MS 5
+#define GROUPS_WAIT_MS 500
 /* After this long without a request the next sandbox's network is made. */
 #define IDLE_MS 20
-
-struct child {
-    uint32_t tag;
-    pid_t pid;
-    int pidfd;
-    int64_t lease_end_ms;
-    uint32_t ending; /* bc_ending: why the launcher killed it */
-    struct slot slot;
-};
 
 struct launcher {
     int control_fd, host_pidfd, timer_fd;
@@ -67,70 +59,7 @@ static void send_control(const struct launcher *l, uint32_t type, uint32_t tag,
     send(l->control_fd, message, out.len, MSG_NOSIGNAL);
 }
 
-/* ---- cloning ---- */
-
-static int map_ids(pid_t pid, const struct slot *slot, struct failure *why)
-{
-    static const char *const maps[] = {"uid_map", "gid_map"};
-    char path[64], text[64];
-    snprintf(text, sizeof text, "0 %u %u", slot->base, SLOT_IDS);
-    for (size_t i = 0; i < 2; i++) {
-        snprintf(path, sizeof path, "/proc/%d/%s", (int)pid, maps[i]);
-        if (write_file(path, text) < 0) return fail_os(why, errno, "write %s", maps[i]);
-    }
-    snprintf(text, sizeof text, "%d", (int)pid);
-    raise_oom_score(text); /* it does so itself, too; from here it stays */
-    return 0;
-}
-
-static pid_t clone_sandbox(int *pidfd)
-{
-    struct clone_args args = {
-        .flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |
-                 CLONE_NEWCGROUP | CLONE_PIDFD, /* and the network namespace we stand in */
-        .pidfd = (uint64_t)(uintptr_t)pidfd,
-        .exit_signal = SIGCHLD,
-    };
-    return (pid_t)syscall(SYS_clone3, &args, sizeof args);
-}
-
-static int clone_failed(struct failure *why, int os_error)
-{
-    fail_os(why, os_error, "clone the sandbox's namespaces");
-    if (os_error == ENOSPC || os_error == EUSERS) {
-        fail_hint(why, "a limit on namespaces: see /proc/sys/user/max_*_namespaces");
-    } else if (os_error == EPERM) {
-        fail_hint(why, "user namespaces may be forbidden here: run 'barchan doctor'");
-    }
-    return -1;
-}
-
-static int run_child(struct launcher *l, struct child *child, struct plan *plan,
-                     struct failure *why)
-{
-    int sync[2] = {-1, -1};
-    if (network_prepare(&l->world, why) < 0) return -1;
-    if (plan->privileged && pipe2(sync, O_CLOEXEC) < 0) return fail_os(why, errno, "pipe");
-    child->pid = clone_sandbox(&child->pidfd);
-    if (child->pid == 0) {
-        plan->sync_fd = sync[0];
-        plan->alive_fd = l->alive_read_fd;
-        plan->lock_fd = child->slot.lock_fd;
-        isolate_and_run(plan);
-    }
-    int os_error = errno;
-    l->world.network_fresh = l->world.network_given_up = false;
-    int rc = child->pid < 0 ? clone_failed(why, os_error) : 0;
-    if (rc == 0 && plan->privileged) rc = map_ids(child->pid, &child->slot, why);
-    if (rc == 0 && plan->privileged && write(sync[1], "", 1) != 1) {
-        rc = fail_os(why, errno, "start the sandbox");
-    }
-    /* Without the byte the child ends; why, is said here. */
-    if (rc < 0 && child->pid > 0) failure_send(plan->channel_fd, BC_FRAME_FAILED, 0, why);
-    if (sync[0] >= 0) close(sync[0]); /* after the write, which must not find a broken pipe */
-    if (sync[1] >= 0) close(sync[1]);
-    return child->pid < 0 ? -1 : 0;
-}
+/* ---- starting ---- */
 
 static int grow(struct launcher *l)
 {
@@ -159,9 +88,17 @@ static int start(struct launcher *l, struct plan *plan, const char *template, st
     plan->privileged = l->world.privileged;
     struct child child = {.tag = plan->tag, .pidfd = -1, .slot.lock_fd = -1};
     child.lease_end_ms = now_ms() + plan->lease_ms + LEASE_MARGIN_MS;
-    if (plan->privileged && slot_take(&l->world, &child.slot, why) < 0) return -1;
-    if (run_child(l, &child, plan, why) < 0) {
+    struct groups *groups = &l->world.groups;
+    if (groups_make(groups, plan->tag, &plan->limits, plan->best_effort, &plan->groups, why) < 0) {
+        return -1;
+    }
+    int rc = plan->privileged ? slot_take(&l->world, &child.slot, why) : 0;
+    plan->alive_fd = l->alive_read_fd;
+    if (rc == 0) rc = clone_sandbox(&l->world, &child, plan, why);
+    groups_let_go(&plan->groups);
+    if (rc < 0) {
         slot_give_back(&l->world, &child.slot);
+        groups_remove(groups, plan->tag);
         return -1;
     }
     l->children[l->count++] = child;
@@ -185,7 +122,7 @@ static void on_start(struct launcher *l, const bc_frame *frame, int channel_fd)
     struct plan plan = {.tag = frame->stream, .sync_fd = -1, .lock_fd = -1};
     plan.best_effort = bc_wire_u32(&in) != 0;
     plan.lease_ms = (int64_t)bc_wire_u64(&in);
-    plan.storage_bytes = bc_wire_u64(&in);
+    bc_wire_get_limits(&in, &plan.limits);
     const char *template = bc_wire_string(&in, BC_FRAME_MAX_PATH - 1);
     plan.channel_fd = channel_fd;
     if (!bc_wire_done(&in) || channel_fd < 0) { /* no room for the descriptor, say */
@@ -208,7 +145,7 @@ static void kill_child(struct child *child, uint32_t ending)
 /* One message with at most one descriptor; -1: the library is gone. */
 static int on_control(struct launcher *l)
 {
-    static unsigned char message[BC_FRAME_HEADER + BC_FRAME_MAX_PATH + 64];
+    static unsigned char message[BC_FRAME_HEADER + BC_FRAME_MAX_PATH + BC_LIMITS_BYTES + 32];
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];
@@ -246,6 +183,7 @@ static void bury(struct launcher *l, unsigned i)
     int status = 0;
     if (waitpid(child->pid, &status, WNOHANG | __WALL) != child->pid) return;
     slot_give_back(&l->world, &child->slot);
+    groups_remove(&l->world.groups, child->tag);
     report_ended(l, child->tag, (uint32_t)status, child->ending);
     close(child->pidfd);
     l->children[i] = l->children[--l->count];
@@ -284,6 +222,11 @@ static _Noreturn void shut_down(struct launcher *l)
         bury(l, 0);
     }
     slots_close(&l->world);
+    int64_t patience = now_ms() + GROUPS_WAIT_MS;
+    while (!groups_settle(&l->world.groups) && now_ms() < patience) {
+        poll(NULL, 0, GROUPS_ROUND_MS);
+    }
+    groups_close(&l->world.groups);
     _exit(0);
 }
 
@@ -304,9 +247,10 @@ static void wait_and_handle(struct launcher *l)
     }
     unsigned count = l->count;
     bool prepared = l->world.network_fresh || l->world.network_given_up;
-    int ready = poll(l->polled, count + 3, prepared ? -1 : IDLE_MS);
+    int patience = groups_settle(&l->world.groups) ? -1 : GROUPS_ROUND_MS;
+    int ready = poll(l->polled, count + 3, prepared ? patience : IDLE_MS);
     if (ready < 0) return;
-    if (ready == 0) prepare_next(l);
+    if (ready == 0 && !prepared) prepare_next(l);
     if (l->polled[1].revents != 0) shut_down(l);
     /* Backwards, because burying moves the last one into the gap. */
     for (unsigned i = count; i-- > 0;) {

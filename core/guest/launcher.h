@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include "failure.h"
+#include "groups.h"
 
 /* Sandboxes of one launcher: each holds a descriptor or two here and a process on the machine. */
 #define LAUNCHER_MAX_SANDBOXES 4096
@@ -39,6 +40,7 @@ struct world {
     bool network_fresh;    /* this process stands in a network namespace for the next sandbox */
     bool network_given_up; /* it could not be made; not tried again while idle */
     const char *mode;      /* for status and doctor */
+    struct groups groups;
 };
 
 /* world.c: leaves the host's session, enters the launcher's namespaces, builds its root. */
@@ -74,13 +76,27 @@ struct plan {
     bool privileged;
     bool best_effort;
     int64_t lease_ms;
-    uint64_t storage_bytes;
+    bc_limits limits;
+    struct sandbox_groups groups;
     const char *template_at; /* below WORLD_TEMPLATES */
     int channel_fd;
     int alive_fd; /* hangs up when the launcher is gone */
     int sync_fd;  /* a byte arrives when the ids are mapped; -1: it maps its own */
     int lock_fd;  /* of its ids; -1: none */
 };
+
+/* A sandbox as the launcher knows it. */
+struct child {
+    uint32_t tag;
+    pid_t pid;
+    int pidfd;
+    int64_t lease_end_ms;
+    uint32_t ending; /* bc_ending: why the launcher killed it */
+    struct slot slot;
+};
+
+/* clone.c: makes the process that becomes the sandbox's process 1. Negative: there is none. */
+int clone_sandbox(struct world *world, struct child *child, struct plan *plan, struct failure *why);
 
 /* isolate.c: becomes process 1 of the sandbox; never returns. */
 _Noreturn void isolate_and_run(const struct plan *plan);

@@ -110,6 +110,7 @@ void output_read(struct init *init, struct job *job, struct output *output, bool
     if (sends_now(output) && output->credit < len) len = output->credit;
     long n = sys_read(output->fd, chunk, len);
     if (n > 0) {
+        job_count_output(init, job, (uint64_t)n);
         take(init, job, output, chunk, (size_t)n);
         if (dead) output->read_dead += (uint64_t)n;
         return;

@@ -229,8 +229,18 @@ static void obey(struct reaper *reaper)
     }
 }
 
+static void add_time(struct timeval *sum, struct timeval more)
+{
+    sum->tv_usec += more.tv_usec;
+    sum->tv_sec += more.tv_sec + sum->tv_usec / 1000000;
+    sum->tv_usec %= 1000000;
+}
+
 static void note(struct reaper *reaper, int pid, int status, const struct rusage *usage)
 {
+    add_time(&reaper->usage.ru_utime, usage->ru_utime);
+    add_time(&reaper->usage.ru_stime, usage->ru_stime);
+    if (usage->ru_maxrss > reaper->usage.ru_maxrss) reaper->usage.ru_maxrss = usage->ru_maxrss;
     if (pid != reaper->main_pid || reaper->main_done) {
         if (reaper->main_done && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
             reaper->left_running++;
@@ -238,7 +248,6 @@ static void note(struct reaper *reaper, int pid, int status, const struct rusage
         return;
     }
     reaper->status = status;
-    reaper->usage = *usage;
     reaper->ended_us = sys_boot_us();
     __atomic_store_n(&reaper->main_done, 1, __ATOMIC_RELEASE);
     if (reaper->command.detach) sys_kill(1, SIGUSR1); /* the result is wanted now */
@@ -278,7 +287,8 @@ static int reaper_main(void *argument)
         const struct timespec round = {.tv_nsec = KILL_ROUND_NS}, none = {0};
         const struct timespec *limit = reaped == REAPED_SOME ? &none : NULL;
         if ((reaper->main_done && !reaper->command.detach) || reaper->stop_sent == SIGKILL) {
-            reaper_kill_tree(&reaper->tree, (char *)reaper, NULL, NULL);
+            int left = reaper_kill_tree(&reaper->tree, (char *)reaper, NULL, NULL);
+            if (left > reaper->most_left) reaper->most_left = left;
             limit = reaped == REAPED_SOME ? &none : &round;
         }
         sys_sigtimedwait(&wake, limit);

@@ -21,6 +21,9 @@ struct command {
     int fds[3];
     bool change_user;
     bool detach;
+    const int *enter;               /* NULL, or HIERARCHIES files of groups to enter, -1 for none */
+    uint32_t open_files, processes; /* limits; 0: as they are */
+    uint64_t cpu_seconds;           /* of any one process; 0: none */
 };
 
 /* The processes of a tree, parents first; and those of the round before. */
@@ -44,8 +47,9 @@ struct reaper {
     int spawn_errno; /* the command could not be started */
     int spawn_cwd;   /* … because of its working directory */
     int64_t ended_us;
-    struct rusage usage;
+    struct rusage usage; /* of all that it has seen die */
     int left_running;
+    int most_left; /* how many there were when it was to be ended */
 
     /* Private to the supervisor. */
     int stop_sent;

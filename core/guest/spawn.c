@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include "groups.h"
 #include "isolate.h"
 #include "reaper.h"
 #include "sys.h"
@@ -60,16 +61,46 @@ static int search_and_exec(struct reaper *reaper)
  * expect: some use select, some close every number up to it. */
 #define SOFT_OPEN_FILES 1024
 
-static void lower_open_files(void)
+static long lower(int resource, uint64_t soft, uint64_t hard)
 {
     struct rlimit limit;
-    if (SYS4(SYS_prlimit64, 0, RLIMIT_NOFILE, NULL, &limit) < 0) return;
-    if (limit.rlim_cur > SOFT_OPEN_FILES) limit.rlim_cur = SOFT_OPEN_FILES;
-    SYS4(SYS_prlimit64, 0, RLIMIT_NOFILE, &limit, NULL);
+    long rc = SYS4(SYS_prlimit64, 0, resource, NULL, &limit);
+    if (rc < 0) return rc;
+    if (limit.rlim_max > hard) limit.rlim_max = hard;
+    if (limit.rlim_cur > soft) limit.rlim_cur = soft;
+    if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
+    return SYS4(SYS_prlimit64, 0, resource, &limit, NULL);
+}
+
+/* The processor time of a single process, should the watch over its whole tree be late: a second
+ * more than the tree may have. One that ignores the first signal is killed another second later. */
+static long set_limits(const struct command *command)
+{
+    uint64_t files = command->open_files;
+    uint64_t soft_files = files != 0 && files < SOFT_OPEN_FILES ? files : SOFT_OPEN_FILES;
+    long rc = lower(RLIMIT_NOFILE, soft_files, files != 0 ? files : RLIM_INFINITY);
+    if (rc >= 0 && command->processes != 0) {
+        rc = lower(RLIMIT_NPROC, command->processes, command->processes);
+    }
+    if (rc >= 0 && command->cpu_seconds != 0) {
+        rc = lower(RLIMIT_CPU, command->cpu_seconds + 1, command->cpu_seconds + 2);
+    }
+    return rc;
+}
+
+static long enter_groups(const int *files)
+{
+    long rc = 0;
+    for (int i = 0; files != NULL && i < HIERARCHIES && rc >= 0; i++) {
+        if (files[i] >= 0) rc = sys_write(files[i], "0", 1);
+    }
+    return rc;
 }
 
 static int prepare(const struct command *command)
 {
+    long done = enter_groups(command->enter);
+    if (done < 0) return (int)-done;
     if (command->change_user) {
         long rc = SYS3(SYS_setresgid, SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
         if (rc == 0) rc = SYS3(SYS_setresuid, SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
@@ -77,7 +108,8 @@ static int prepare(const struct command *command)
         /* The change of user reset it, for the memory that process 1 shares. */
         sys_prctl(PR_SET_DUMPABLE, 0);
     }
-    lower_open_files();
+    done = set_limits(command);
+    if (done < 0) return (int)-done;
     SYS1(SYS_setsid, 0);
     for (int i = 0; i < 3; i++) {
         long rc = sys_dup3(command->fds[i], i, 0);

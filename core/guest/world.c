@@ -157,6 +157,7 @@ static int build_root(struct failure *why)
 int world_enter(struct world *world, struct failure *why)
 {
     *world = (struct world){.host_mounts_fd = -1, .own_mounts_fd = -1, .slots_fd = -1};
+    groups_init(&world->groups);
     setsid();
     /* A session is a scheduling group, and a thousand sessions of a storm of forks would leave this
      * one a thousandth of the processor to end them with. Only root may ask for more. */
@@ -167,6 +168,8 @@ int world_enter(struct world *world, struct failure *why)
     world->privileged = geteuid() == 0 && has_capability(CAP_SYS_ADMIN) &&
                         has_capability(CAP_SETUID) && has_capability(CAP_SETGID);
     world->mode = "privileged, a range of user ids per sandbox";
+    /* Root that becomes an ordinary user would lose its rights over them on the way. */
+    if (world->privileged || geteuid() != 0) groups_open(&world->groups);
     if (world->privileged ? slots_open(world, why) : enter_user_namespace(world, why)) return -1;
     if (enter_mount_namespaces(world, why) < 0 || build_root(why) < 0) return -1;
     world->own_mounts_fd = open("/proc/self/ns/mnt", O_RDONLY | O_CLOEXEC);

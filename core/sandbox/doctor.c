@@ -45,7 +45,7 @@ static void add_layers(bc_buf *json, const char *layers)
             const char *held = strncmp(detail, "not limited", 11) == 0 ? "info" : "ok";
             bc_doctor_add(json, bc_buf_data(&name), missing ? "missing" : held,
                           missing ? detail + 9 : detail,
-                          missing ? "sandboxes without it need best_effort" : "");
+                          missing ? "sandboxes that ask for it need best_effort without it" : "");
         }
     }
 }
@@ -114,7 +114,12 @@ int barchan_doctor_start(barchan_runtime *rt, barchan_doctor_fn done, void *ud, 
     bc_buf_init(&doctor->report, BC_DOCTOR_MAX_BYTES);
     bc_buf_append_char(&doctor->report, '[');
     bc_doctor_probe_host(&doctor->report);
-    const barchan_profile profile = {.struct_size = sizeof profile, .best_effort = 1};
+    /* With limits, so that what holds them shows. */
+    const barchan_profile profile = {
+        .struct_size = sizeof profile,
+        .best_effort = 1,
+        .limits = {.memory_bytes = 256 << 20, .cpus_milli = 1000, .pids = 100, .cpu_ms = 60000},
+    };
     if (barchan_sandbox_create_start(&doctor->sbx, rt, &profile, on_created, doctor,
                                      &doctor->failure) < 0) {
         bc_defer_schedule(rt, &doctor->defer, finish_deferred);

@@ -10,8 +10,9 @@
 
 const char *barchan_exec_reason_name(barchan_exec_reason reason)
 {
-    static const char *const names[] = {"exited",    "signaled", "timeout",     "oom",
-                                        "cancelled", "lost",     "spawn_failed"};
+    static const char *const names[] = {"exited",    "signaled", "timeout",      "oom",
+                                        "cancelled", "lost",     "spawn_failed", "pids",
+                                        "disk_full", "cpu_time", "output"};
     return (size_t)reason < sizeof names / sizeof *names ? names[reason] : "unknown";
 }
 
@@ -97,18 +98,24 @@ static void on_lost(bc_stream *stream)
     finish_later(owner_of(stream, barchan_exec, stream), BARCHAN_EXEC_LOST);
 }
 
+static int exited_by_itself(const bc_exit *e)
+{
+    return e->term_signal == 0 && (e->reason == BC_EXIT_EXITED || e->reason == BC_EXIT_OOM ||
+                                   e->reason == BC_EXIT_PIDS || e->reason == BC_EXIT_DISK_FULL);
+}
+
 static int read_exit(barchan_exec *exec, const bc_frame *frame)
 {
     bc_wire_reader in = bc_wire_read(frame);
     bc_exit e;
     bc_wire_get_exit(&in, &e);
-    if (!bc_wire_done(&in) || e.reason > BC_EXIT_SPAWN_FAILED || e.reason == BARCHAN_EXEC_LOST ||
+    if (!bc_wire_done(&in) || e.reason > BC_EXIT_OUTPUT || e.reason == BARCHAN_EXEC_LOST ||
         e.exit_code > 255 || e.term_signal > 64 || e.spawn_errno > 4095) {
         return -1;
     }
     barchan_exec_result *result = &exec->result;
     result->reason = (barchan_exec_reason)e.reason;
-    result->exit_code = e.reason == BC_EXIT_EXITED ? (int)e.exit_code : -1;
+    result->exit_code = exited_by_itself(&e) ? (int)e.exit_code : -1;
     result->term_signal = (int)e.term_signal;
     result->spawn_errno = (int)e.spawn_errno;
     result->spawn_cwd = e.spawn_cwd != 0;
@@ -302,7 +309,7 @@ int barchan_sandbox_exec_start(barchan_exec **out, barchan_sandbox *sbx,
     if (rc == 0) rc = bc_options_copy(&options, sizeof options, given, err);
     if (rc == 0) rc = check(&options, err);
     if (rc == 0) {
-        bc_exec_defaults(&options);
+        bc_exec_defaults(&options, sbx);
         exec = calloc(1, sizeof *exec);
         rc = exec == NULL ? bc_error_nomem(err) : open_exec(exec, sbx, &options, err);
     }

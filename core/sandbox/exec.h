@@ -56,8 +56,8 @@ int bc_exec_on_grant(barchan_exec *exec, const bc_frame *frame);
  * any execve. */
 int bc_exec_encode(bc_buf *out, const barchan_sandbox *sbx, const barchan_exec_options *options,
                    barchan_error *err);
-/* The caps and times with their defaults filled in. */
-void bc_exec_defaults(barchan_exec_options *options);
+/* The caps and times with their defaults filled in, and the sandbox's limit of time. */
+void bc_exec_defaults(barchan_exec_options *options, const barchan_sandbox *sbx);
 
 /* exec.c */
 void bc_exec_finish(barchan_exec *exec);

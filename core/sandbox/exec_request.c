@@ -74,9 +74,12 @@ static int put_env(bc_buf *out, const barchan_sandbox *sbx, const char *const *e
     return put_strings(out, list, env.count);
 }
 
-void bc_exec_defaults(barchan_exec_options *options)
+void bc_exec_defaults(barchan_exec_options *options, const barchan_sandbox *sbx)
 {
     if (options->timeout_ms == 0) options->timeout_ms = BC_EXEC_DEFAULT_TIMEOUT_MS;
+    if (sbx->wall_ms > 0 && (options->timeout_ms < 0 || options->timeout_ms > sbx->wall_ms)) {
+        options->timeout_ms = sbx->wall_ms;
+    }
     if (options->grace_ms == 0) options->grace_ms = BC_EXEC_DEFAULT_GRACE_MS;
     if (options->out_limit_bytes == 0) options->out_limit_bytes = BC_EXEC_DEFAULT_OUTPUT_BYTES;
     if (options->err_limit_bytes == 0) options->err_limit_bytes = BC_EXEC_DEFAULT_OUTPUT_BYTES;

@@ -46,7 +46,8 @@ struct barchan_sandbox {
     /* profile */
     char *template_name;
     int64_t lease_ms;
-    uint64_t storage_bytes;
+    bc_limits limits;
+    int64_t wall_ms; /* 0: no limit */
     int best_effort;
     char **env;
     /* creation */
@@ -93,6 +94,9 @@ void bc_stream_close(bc_stream *stream);
 int bc_stream_send(bc_stream *stream, uint32_t type, const void *head, size_t head_len,
                    const void *body, size_t body_len, barchan_error *err);
 int bc_stream_credit(bc_stream *stream, uint32_t type, uint32_t bytes);
+
+/* limits.c: checks them and fills in the defaults. */
+int bc_limits_read(barchan_sandbox *sbx, const barchan_limits *limits, barchan_error *err);
 
 /* profile.c */
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);

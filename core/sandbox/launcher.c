@@ -161,10 +161,13 @@ static int send_message(bc_launcher *launcher, uint32_t type, uint32_t tag, cons
 static int send_start(bc_launcher *launcher, barchan_sandbox *sbx)
 {
     bc_buf payload cleanup_buf;
-    bc_buf_init(&payload, BC_FRAME_MAX_PATH + 64);
+    bc_buf_init(&payload, BC_FRAME_MAX_PATH + BC_LIMITS_BYTES + 64);
+    unsigned char limits[BC_LIMITS_BYTES];
+    bc_wire_writer out = {.data = limits, .cap = sizeof limits};
+    bc_wire_put_limits(&out, &sbx->limits);
     int rc = bc_put_wire_u32(&payload, (uint32_t)sbx->best_effort);
     if (rc == 0) rc = bc_put_wire_u64(&payload, (uint64_t)sbx->lease_ms);
-    if (rc == 0) rc = bc_put_wire_u64(&payload, sbx->storage_bytes);
+    if (rc == 0) rc = bc_buf_append(&payload, limits, out.len);
     if (rc == 0) {
         rc = bc_put_wire_string(&payload, sbx->template_name, strlen(sbx->template_name));
     }

@@ -60,9 +60,6 @@ static int check(const barchan_profile *profile, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days, not %lld ms",
                             (long long)profile->lease_ms);
     }
-    if (profile->storage_bytes != 0 && profile->storage_bytes < BC_SANDBOX_MIN_STORAGE_BYTES) {
-        return bc_error_set(err, BARCHAN_EINVAL, "storage_bytes is below 1 MiB");
-    }
     if (profile->timeout_ms < 0) return bc_error_set(err, BARCHAN_EINVAL, "timeout_ms is negative");
     return bc_env_check(profile->env, "env", err);
 }
@@ -70,13 +67,12 @@ static int check(const barchan_profile *profile, barchan_error *err)
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err)
 {
     int rc = check(profile, err);
+    if (rc == 0) rc = bc_limits_read(sbx, &profile->limits, err);
     if (rc < 0) return rc;
     sbx->template_name = strdup(profile->template_name == NULL ? "host" : profile->template_name);
     sbx->env = copy_strings(profile->env);
     if (sbx->template_name == NULL || sbx->env == NULL) return bc_error_nomem(err);
     sbx->lease_ms = profile->lease_ms == 0 ? BC_SANDBOX_DEFAULT_LEASE_MS : profile->lease_ms;
-    sbx->storage_bytes =
-        profile->storage_bytes == 0 ? BC_SANDBOX_DEFAULT_STORAGE_BYTES : profile->storage_bytes;
     sbx->best_effort = profile->best_effort != 0;
     return 0;
 }

@@ -64,6 +64,17 @@ local signal_names = {
   [25] = "SIGXFSZ", [31] = "SIGSYS",
 }
 
+local limit_words = {
+  oom = "out of memory: the sandbox's memory limit was reached",
+  pids = "failed: the sandbox's limit of processes was reached",
+  disk_full = "failed: the sandbox's disk is full",
+  cpu_time = "killed: its limit of processor time was reached",
+  output = "killed: it wrote more than its limit of output",
+}
+
+--- What a limit that was reached says about itself; nil for other reasons.
+function exec.limit_words(reason) return limit_words[reason] end
+
 --- One line that says how the command ended.
 function exec.outcome(result)
   local reason = result.reason
@@ -79,7 +90,10 @@ function exec.outcome(result)
     local what = result.spawn_cwd and "the working directory: " or ""
     return ("could not be started: %s%s"):format(what, result.spawn_error)
   end
-  if reason == "oom" then return "killed: the sandbox's memory limit was reached" end
+  if limit_words[reason] then
+    local code = result.exit_code and (" (exit code %d)"):format(result.exit_code) or ""
+    return limit_words[reason] .. code
+  end
   if reason == "lost" then return "lost: the sandbox ended while the command ran" end
   return reason
 end

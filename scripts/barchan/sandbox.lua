@@ -13,11 +13,31 @@ local profile_spec = {
   template = "string",
   network = "string",
   lease = "number",
-  storage = "integer",
+  limits = "table",
   env = "table",
   best_effort = "boolean",
   timeout = "number",
 }
+
+--- The limits that a profile may have, and the type of each.
+sandbox.limits = {
+  memory = "integer", -- bytes, of all commands and files together
+  cpus = "number",    -- processors, of all commands together
+  pids = "integer",   -- processes and threads, of all commands together
+  disk = "integer",   -- bytes of everything writable
+  files = "integer",
+  open_files = "integer",  -- of each process
+  output = "integer",      -- bytes written by each command
+  cpu_seconds = "number",  -- of each command
+  wall = "number",         -- seconds, of each command
+}
+
+local function check_limits(limits)
+  options.check("sandbox: limits", limits, sandbox.limits, 4)
+  for name, value in pairs(limits) do
+    if value <= 0 then error(("sandbox: limits: option '%s' must be greater than 0"):format(name), 3) end
+  end
+end
 
 ---@class barchan.Sandbox
 ---@field files table
@@ -71,7 +91,8 @@ function Sandbox:status() return self.handle:status() end
 function Sandbox:terminate() self.handle:terminate() end
 
 --- Creates a sandbox: template ("host" or a directory), network ("off"), lease (seconds, default
---- 1800), storage (bytes), env, best_effort, timeout (of the creation).
+--- 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
+--- best_effort, timeout (of the creation). What holds each limit is in status().layers.
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
 function sandbox.create(profile)
@@ -80,9 +101,7 @@ function sandbox.create(profile)
   if profile.network ~= nil and profile.network ~= "off" then
     error(("sandbox: option 'network': '%s' is not available; 'off' is"):format(profile.network), 2)
   end
-  if profile.storage and profile.storage <= 0 then
-    error("sandbox: option 'storage' must be greater than 0", 2)
-  end
+  if profile.limits then check_limits(profile.limits) end
   local handle, err = core.sandbox.create(profile)
   if not handle then return nil, err end
   local self = setmetatable({ handle = handle }, Sandbox)

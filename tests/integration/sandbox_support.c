@@ -153,6 +153,65 @@ void sh_says(const char *command, const char *expected)
     barchan_exec_result_clear(&r);
 }
 
+barchan_sandbox_info status_of(barchan_sandbox *sandbox)
+{
+    barchan_sandbox_info info = {.struct_size = sizeof info};
+    ck_assert_int_eq(barchan_sandbox_status(sandbox, &info, NULL), 0);
+    return info;
+}
+
+int has_ended(void *ud)
+{
+    return status_of(ud).state == BARCHAN_SANDBOX_ENDED;
+}
+
+barchan_file_result file_done(const barchan_file_request *request)
+{
+    barchan_file_result result;
+    barchan_error err = {0};
+    int rc = barchan_sandbox_file(sbx, request, &result, &err);
+    ck_assert_msg(rc == 0, "%s", err.message);
+    return result;
+}
+
+void file_does(const barchan_file_request *request)
+{
+    barchan_file_result result = file_done(request);
+    barchan_file_result_clear(&result);
+}
+
+void file_fails(const barchan_file_request *request, int code)
+{
+    barchan_file_result result;
+    barchan_error err = {0};
+    int64_t began = monotonic_ms();
+    int rc = barchan_sandbox_file(sbx, request, &result, &err);
+    ck_assert_msg(rc == code, "%s: %s, not %s: %s", request->path, barchan_status_name(rc),
+                  barchan_status_name(code), err.message);
+    ck_assert_int_eq(err.code, code);
+    ck_assert_str_ne(err.message, "");
+    ck_assert_str_eq(err.where, "sandbox.file");
+    ck_assert_int_lt(monotonic_ms() - began, 3000);
+}
+
+void file_put_text(const char *path, const char *text)
+{
+    barchan_error err = {0};
+    int rc = barchan_file_write(sbx, path, text, strlen(text), &err);
+    ck_assert_msg(rc == 0, "%s", err.message);
+}
+
+void file_contains(const char *path, const char *text)
+{
+    barchan_bytes bytes;
+    barchan_error err = {0};
+    int rc = barchan_file_read(sbx, path, &bytes, &err);
+    ck_assert_msg(rc == 0, "%s", err.message);
+    ck_assert_str_eq(bytes.data, text);
+    ck_assert_uint_eq(bytes.len, strlen(text));
+    barchan_bytes_clear(&bytes);
+}
+
 void add_tests(Suite *suite, const char *name, void (*setup)(void), void (*end)(void),
                const TTest *const *tests)
 {

@@ -34,8 +34,22 @@ barchan_exec_result run(const barchan_exec_options *options);
 /* Runs it and checks exit code 0 and this output. */
 void sh_says(const char *command, const char *expected);
 
+barchan_sandbox_info status_of(barchan_sandbox *sandbox);
+/* A condition for wait_until: the sandbox `ud` has ended. */
+int has_ended(void *ud);
+
+/* File operations that must succeed, or fail with this code. */
+barchan_file_result file_done(const barchan_file_request *request);
+void file_does(const barchan_file_request *request);
+void file_fails(const barchan_file_request *request, int code);
+void file_put_text(const char *path, const char *text);
+void file_contains(const char *path, const char *text);
+
 #define OPTIONS(...) \
     (&(barchan_exec_options){.struct_size = sizeof(barchan_exec_options), __VA_ARGS__})
+#define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
+#define REQUEST(...) \
+    (&(barchan_file_request){.struct_size = sizeof(barchan_file_request), __VA_ARGS__})
 #define PROFILE(...) (&(barchan_profile){.struct_size = sizeof(barchan_profile), __VA_ARGS__})
 
 /* Adds a test case with a checked fixture (setup may be NULL) and these tests, ended by NULL. */

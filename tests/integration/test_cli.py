@@ -99,6 +99,20 @@ class Exec(unittest.TestCase):
         data = os.urandom(3_000_000)
         self.assertEqual(barchan("exec", "--stdin", "--", "cat", stdin=data).stdout, data)
 
+    def test_limits(self):
+        done = barchan("exec", "--json", "--limits", "memory=64M", "--", "python3", "-c", "x='a'*10**9")
+        self.assertEqual((done.returncode, json.loads(done.stdout)["reason"]), (137, "oom"))
+        done = barchan("exec", "--limits", "output=1K,wall=20", "--", "yes")
+        self.assertEqual((done.returncode, done.stderr.count(b"limit of output")), (137, 1))
+        done = barchan("exec", "--limits", "pids=20", "--", "sh", "-c", "for i in $(seq 50); do sleep 1 & done; wait")
+        self.assertEqual(done.returncode, 2)  # the shell's own
+        self.assertIn(b"limit of processes", done.stderr)
+        for text, words in (("memry=64M", b"did you mean 'memory'"), ("memory=much", b"name=number"),
+                            ("pids=5M", b"takes no unit"), ("pids=1.5", b"whole number"), ("pids=0", b"greater")):
+            done = barchan("exec", "--limits", text, "--", "true")
+            self.assertEqual(done.returncode, 2, text)
+            self.assertIn(words, done.stderr)
+
     def test_json(self):
         done = barchan("exec", "--json", "--", "sh", "-c", "echo hi; exit 3")
         result = json.loads(done.stdout)

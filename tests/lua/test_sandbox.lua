@@ -41,6 +41,31 @@ function T:test_every_way_to_end()
   lu.assertEquals({ r.reason, r.spawn_cwd }, { "spawn_failed", true })
 end
 
+function T:test_limits()
+  local sbx <close> = sandbox { limits = { memory = 64 << 20, output = 100000, cpu_seconds = 5.5, wall = 20 } }
+  local layers = sbx:status().layers
+  lu.assertStrContains(layers.memory, "67108864 bytes, by ")
+  lu.assertStrContains(layers.cpu_time, "5500 ms")
+  local r = assert(sbx:exec { "python3", "-c", "x = 'a' * 10**9" })
+  lu.assertEquals(r.reason, "oom")
+  lu.assertStrContains(tostring(r), "out of memory: the sandbox's memory limit was reached")
+  r = assert(sbx:exec { "yes" })
+  lu.assertEquals({ r.reason, r.exit_code }, { "output", nil })
+  r = assert(sbx:exec { sh = "head -c 40000000 /dev/zero > big" })
+  lu.assertEquals({ r.reason, r.exit_code }, { "disk_full", 1 })
+  lu.assertStrContains(tostring(r), "disk is full (exit code 1)")
+  lu.assertEquals(assert(sbx:exec "echo next").out, "next\n")
+end
+
+function T:test_limits_are_checked()
+  lu.assertErrorMsgContains("did you mean 'memory'", barchan.sandbox, { limits = { memry = 1 } })
+  lu.assertErrorMsgContains("'pids' must be greater", barchan.sandbox, { limits = { pids = 0 } })
+  lu.assertErrorMsgContains("integer expected", barchan.sandbox, { limits = { memory = "64M" } })
+  local sbx, err = barchan.sandbox { limits = { pids = 5000 } }
+  lu.assertNil(sbx)
+  lu.assertStrContains(err.message, "the most is 1024")
+end
+
 function T:test_output_caps_keep_head_and_tail_and_count_the_rest()
   local sbx <close> = sandbox()
   local r = assert(sbx:exec { sh = "printf HEAD; head -c 1000000 /dev/zero; printf TAIL; exit 4", output_limit = 1000 })
@@ -144,7 +169,7 @@ function T:test_bad_calls_say_what_to_do()
   local _, message = pcall(function() return (sbx:exec { "sleep", 5 }) end)
   lu.assertStrContains(message, "test_sandbox.lua") -- the script's place, not ours
   lu.assertErrorMsgContains("must not be negative", sbx.exec, sbx, { "ls", output_limit = -1 })
-  lu.assertErrorMsgContains("'storage' must be greater", barchan.sandbox, { storage = -1 })
+  lu.assertErrorMsgContains("'disk' must be greater", barchan.sandbox, { limits = { disk = -1 } })
   lu.assertErrorMsgContains("'mode' must be from", sbx.files.write, sbx.files, "x", "y", { mode = -1 })
   lu.assertErrorMsgContains("'depth' must be from", sbx.files.list, sbx.files, ".", { depth = 1 << 40 })
   local stream <close> = sbx:stream "cat"

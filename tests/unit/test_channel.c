@@ -291,7 +291,7 @@ START_TEST(hostile_exits)
     start_exec(10);
     switch (_i) {
     case 0: e.reason = 5; break; /* lost is not the guest's to say */
-    case 1: e.reason = 7; break;
+    case 1: e.reason = BC_EXIT_OUTPUT + 1; break;
     case 2: e.exit_code = 256; break;
     case 3: e.term_signal = 65; break;
     case 4: e.out_dropped = 1; break; /* nothing is dropped below the limit */

@@ -9,8 +9,9 @@
  * Isolation is all or nothing: a layer that this kernel lacks refuses the sandbox with a message
  * that names the layer and the remedy, unless the profile says `best_effort`.
  *
- * Not limited: memory, but for the storage's size; processor time, but for timeouts. A sandbox has
- * at most 1024 processes. Bind the host's group (a cgroup) where that is not enough.
+ * What a sandbox may use is in its profile's `limits`. Each is held by the best means that this
+ * machine has; `barchan_sandbox_status` says which. A limit that nothing here can hold refuses the
+ * sandbox, too.
  * Shared: locks (flock, fcntl) and inotify on files of the template, which are the host's own
  * files, reach other sandboxes and the host's programs; so do load and timing.
  *
@@ -47,17 +48,32 @@ typedef enum barchan_network {
     BARCHAN_NETWORK_OFF = 0 /* only an up loopback interface of the sandbox's own */
 } barchan_network;
 
+/* 0 is the default, which is in brackets. A command that is over one of the last four is killed;
+ * one that is refused memory, processes or disk and then fails has that as the reason of its
+ * result. Commands that come later work. */
+typedef struct barchan_limits {
+    uint64_t memory_bytes; /* of all commands together, their files included [no limit] */
+    uint64_t disk_bytes;   /* everything writable [1 GiB; half of memory_bytes if that is less] */
+    uint64_t files;        /* that exist at a time [disk_bytes / 4096 + 1024] */
+    uint32_t cpus_milli;   /* thousandths of a processor, all commands together [no limit] */
+    uint32_t pids;         /* processes and threads of all commands together; at most 1024 [1024] */
+    uint32_t open_files;   /* of each process; 16 to 65536 [65536, of which 1024 at first] */
+    int64_t cpu_ms;        /* processor time of each command, with all it starts [no limit] */
+    uint64_t output_bytes; /* written by each command, out and err together [no limit] */
+    int64_t wall_ms;       /* of each command; a longer timeout is cut to it [no limit] */
+} barchan_limits;
+
 typedef struct barchan_profile {
     size_t struct_size;
     const char *template_name; /* "host" (default): this machine's /usr, read-only; or the absolute
                                   path of a directory that holds a root file system */
     barchan_network network;
     int64_t lease_ms;       /* how long the sandbox may live; 0: 30 minutes; at most 7 days */
-    uint64_t storage_bytes; /* size limit of everything writable; 0: 1 GiB */
     int best_effort;        /* 1: accept missing layers; `barchan_sandbox_status` lists them */
     const char *const *env; /* "NAME=value" pairs for every exec, NULL-terminated; may be NULL */
     barchan_cancel *cancel; /* interrupts the creation only */
     int timeout_ms;         /* of the creation; 0: 30 s */
+    barchan_limits limits;
 } barchan_profile;
 
 typedef void (*barchan_sandbox_created_fn)(barchan_sandbox *sbx, const barchan_error *err,
@@ -122,25 +138,32 @@ BARCHAN_API size_t barchan_sandbox_list(barchan_runtime *rt, barchan_sandbox **l
 /* ---- exec ----------------------------------------------------------------------------- */
 
 typedef enum barchan_exec_reason {
-    BARCHAN_EXEC_EXITED = 0,      /* "exited": exit_code holds */
-    BARCHAN_EXEC_SIGNALED = 1,    /* "signaled": term_signal holds */
-    BARCHAN_EXEC_TIMEOUT = 2,     /* "timeout": its whole tree was killed */
-    BARCHAN_EXEC_OOM = 3,         /* "oom": a memory limit killed it; there is none yet */
-    BARCHAN_EXEC_CANCELLED = 4,   /* "cancelled": by its token or barchan_exec_cancel */
-    BARCHAN_EXEC_LOST = 5,        /* "lost": the sandbox ended under it */
-    BARCHAN_EXEC_SPAWN_FAILED = 6 /* "spawn_failed": not started; spawn_errno says why */
+    BARCHAN_EXEC_EXITED = 0,   /* "exited": exit_code holds */
+    BARCHAN_EXEC_SIGNALED = 1, /* "signaled": term_signal holds */
+    BARCHAN_EXEC_TIMEOUT = 2,  /* "timeout": its whole tree was killed */
+    BARCHAN_EXEC_OOM = 3, /* "oom": the memory limit killed it, or a part of it, and it failed */
+    BARCHAN_EXEC_CANCELLED = 4,    /* "cancelled": by its token or barchan_exec_cancel */
+    BARCHAN_EXEC_LOST = 5,         /* "lost": the sandbox ended under it */
+    BARCHAN_EXEC_SPAWN_FAILED = 6, /* "spawn_failed": not started; spawn_errno says why */
+    BARCHAN_EXEC_PIDS = 7,         /* "pids": it failed after it was refused a process */
+    BARCHAN_EXEC_DISK_FULL = 8,    /* "disk_full": it failed and left the storage full */
+    BARCHAN_EXEC_CPU_TIME = 9,     /* "cpu_time": over limits.cpu_ms, its whole tree was killed */
+    BARCHAN_EXEC_OUTPUT = 10       /* "output": over limits.output_bytes, likewise */
 } barchan_exec_reason;
 
 typedef struct barchan_exec_usage {
     int64_t wall_us;
-    int64_t user_us; /* CPU time of the command and the children it waited for */
+    int64_t user_us; /* processor time of the command and all it started, but for children that
+                        nobody waited for; exact where the sandbox has limits that a control group
+                        holds and no other command ran meanwhile */
     int64_t system_us;
     int64_t max_rss_bytes;
 } barchan_exec_usage;
 
 typedef struct barchan_exec_result {
     barchan_exec_reason reason;
-    int exit_code;   /* 0..255 when reason is exited, otherwise -1 */
+    int exit_code; /* 0..255 when it exited by itself: reason exited, oom, pids or disk_full; or -1
+                    */
     int term_signal; /* the signal's number when a signal ended it, otherwise 0 */
     int spawn_errno; /* with spawn_failed: ENOENT, EACCES, ENOTDIR (cwd), E2BIG, ... */
     int spawn_cwd;   /* with spawn_failed: 1 when the working directory was the reason */

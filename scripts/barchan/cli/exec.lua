@@ -2,6 +2,8 @@
 local _, core = ...
 
 local args = require "barchan.cli.args"
+local exec = require "barchan.exec"
+local options = require "barchan.options"
 local sandbox = require "barchan.sandbox"
 local tool = require "barchan.tool"
 local ui = require "barchan.cli.ui"
@@ -19,24 +21,28 @@ Runs a command in a fresh sandbox and passes its output on. The sandbox ends wit
   --timeout S    seconds until the command is killed (default: 60)
   --env K=V      a variable for the command; may be repeated
   --cwd D        working directory (default: /workspace)
+  --limits L     what it may use: memory=64M,pids=50,cpus=0.5,disk=1G,files=1000,open_files=256,
+                 output=10M,cpu_seconds=30,wall=60; some need control groups, see barchan doctor
   --stdin        pass standard input on to the command
   --json         print the result as one JSON object instead; output that is not UTF-8 is in base64, and
                  out_encoding or err_encoding says so
 
-exit code: the command's own; 124 timeout; 125 Barchan failed; 126 not executable; 127 not found;
-128+n killed by signal n (130: Ctrl-C); 2 wrong usage of barchan itself.
+exit code: the command's own; 124 timeout; 137 killed by a limit; 125 Barchan failed; 126 not executable;
+127 not found; 128+n killed by signal n (130: Ctrl-C); 2 wrong usage of barchan itself.
 ]],
 }
 
 local ENOENT = 2
 local MAX_SECONDS = 7 * 24 * 3600 -- the longest lease
 local EXIT_TIMEOUT, EXIT_FAILED, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND = 124, 125, 126, 127
+local EXIT_LIMIT = 128 + 9
 
 local flags = {
   template = { type = "string" },
   timeout = { type = "number", positive = true },
   env = { type = "string", many = true },
   cwd = { type = "string" },
+  limits = { type = "string" },
   stdin = { type = "flag" },
   json = { type = "flag" },
 }
@@ -51,14 +57,36 @@ local function environment(pairs_given)
   return env
 end
 
+local units = { [""] = 1, K = 1 << 10, M = 1 << 20, G = 1 << 30, T = 1 << 40 }
+local in_bytes = { memory = true, disk = true, output = true }
+
+-- "memory=64M,pids=50" as the table that a profile takes.
+local function parse_limits(text)
+  local limits = {}
+  for item in (text .. ","):gmatch("([^,]*),") do
+    local name, digits, unit = item:match("^([%w_]+)=([%d.]+)([KMGT]?)$")
+    local value = tonumber(digits)
+    if not value then args.fail("--limits takes name=number,…, got '%s'", item) end
+    local kind = sandbox.limits[name]
+    if not kind then args.fail("--limits: %s", options.unknown("limit", name, options.sorted_keys(sandbox.limits))) end
+    if unit ~= "" and not in_bytes[name] then args.fail("--limits: %s takes no unit", name) end
+    if kind == "integer" then value = math.tointeger(value * units[unit]) end
+    if not value then args.fail("--limits: %s takes a whole number, got '%s'", name, item) end
+    if value <= 0 then args.fail("--limits: %s must be greater than 0", name) end
+    limits[name] = value
+  end
+  return limits
+end
+
 local function exit_code(result)
-  if result.reason == "exited" then return result.exit_code end
+  if result.exit_code then return result.exit_code end
   if result.reason == "signaled" then return 128 + result.signal end
   if result.reason == "timeout" then return EXIT_TIMEOUT end
   if result.reason == "spawn_failed" then
     local not_found = result.spawn_errno == ENOENT and not result.spawn_cwd
     return not_found and EXIT_NOT_FOUND or EXIT_NOT_EXECUTABLE
   end
+  if exec.limit_words(result.reason) then return EXIT_LIMIT end
   return EXIT_FAILED
 end
 
@@ -75,6 +103,8 @@ local function explain(result, words, timeout)
     if #words == 1 and name:find "[%s|;&<>]" then
       io.stderr:write("barchan: for a line of shell: barchan exec -- sh -c '…'\n")
     end
+  elseif exec.limit_words(result.reason) then
+    io.stderr:write("barchan: ", exec.limit_words(result.reason), "\n")
   elseif result.reason == "lost" then
     io.stderr:write("barchan: the sandbox ended while the command ran\n")
   end
@@ -125,7 +155,11 @@ function command.main(words)
   if #argv == 0 then args.fail("a command is missing") end
   local timeout = given.timeout or 60
   if timeout > MAX_SECONDS then args.fail("--timeout is at most %d", MAX_SECONDS) end
-  local sbx, err = sandbox.create { template = given.template, lease = math.min(timeout + 60, MAX_SECONDS) }
+  local sbx, err = sandbox.create {
+    template = given.template,
+    lease = math.min(timeout + 60, MAX_SECONDS),
+    limits = given.limits and parse_limits(given.limits),
+  }
   if not sbx then
     io.stderr:write("barchan: ", tool.message(err), "\n")
     return EXIT_FAILED
