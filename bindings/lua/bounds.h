@@ -16,6 +16,8 @@
 #define BL_TOOL_MAX_ANSWER_BYTES ((size_t)16 << 20)
 /* Output that waits for a script that reads slowly; beyond it the command is held back. */
 #define BL_EXEC_QUEUE_BYTES (64 * 1024)
+/* The same of a file: the core's window comes on top, which is under way when it is held back. */
+#define BL_TRANSFER_QUEUE_BYTES (BL_EXEC_QUEUE_BYTES + (512 * 1024))
 /* A log line (runtime.h promises single lines). */
 #define BL_LOG_LINE_BYTES 1000
 /* Rounds of a loop in C that no hook sees: half a second at most. */

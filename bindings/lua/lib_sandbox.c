@@ -19,7 +19,7 @@ struct bl_sandbox {
 
 void *bl_call_new(lua_State *L, size_t size, const char *meta, void (*cancel)(bl_op *op))
 {
-    bl_call *call = lua_newuserdatauv(L, size, 1);
+    bl_call *call = lua_newuserdatauv(L, size, 2);
     memset(call, 0, size);
     luaL_setmetatable(L, meta);
     call->link = bl_link_new(L, call);
@@ -267,13 +267,15 @@ void bl_open_sandbox(lua_State *L)
     static const luaL_Reg functions[] = {
         {"create", l_sandbox_create}, {"doctor", l_doctor}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
-        {"exec", bl_sandbox_exec},    {"file", bl_sandbox_file},
-        {"status", l_sandbox_status}, {"terminate", l_sandbox_terminate},
-        {"close", l_sandbox_close},   {NULL, NULL}};
+        {"exec", bl_sandbox_exec},     {"file", bl_sandbox_file},
+        {"upload", bl_sandbox_upload}, {"download", bl_sandbox_download},
+        {"status", l_sandbox_status},  {"terminate", l_sandbox_terminate},
+        {"close", l_sandbox_close},    {NULL, NULL}};
     static const luaL_Reg none[] = {{NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
     bl_new_class(L, DOCTOR_META, none, l_doctor_gc, NULL);
     bl_open_exec(L);
+    bl_open_transfer(L);
     luaL_newlib(L, functions);
     lua_setfield(L, -2, "sandbox");
 }

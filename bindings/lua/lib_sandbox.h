@@ -25,6 +25,10 @@ barchan_sandbox *bl_check_sandbox(lua_State *L, int index);
 
 int bl_sandbox_exec(lua_State *L); /* sandbox:exec(options) -> exec handle | nil, err */
 int bl_sandbox_file(lua_State *L); /* sandbox:file(request) -> result | nil, err */
-void bl_open_exec(lua_State *L);   /* registers the exec handle's class */
+/* sandbox:upload(request) or :download(request) -> transfer handle | nil, err */
+int bl_sandbox_upload(lua_State *L);
+int bl_sandbox_download(lua_State *L);
+void bl_open_transfer(lua_State *L);
+void bl_open_exec(lua_State *L); /* registers the exec handle's class */
 
 #endif

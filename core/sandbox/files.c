@@ -106,12 +106,18 @@ static void on_idle(void *ud)
 
 static void progressed(barchan_file_call *call)
 {
-    if (!call->cancelling) bc_timer_set(call->timer, call->timeout_ms);
+    if (!call->cancelling) bc_timer_set(call->timer, call->waiting ? -1 : call->timeout_ms);
+}
+
+static void wait_for_host(barchan_file_call *call)
+{
+    call->waiting = 1;
+    progressed(call);
 }
 
 /* ---- bytes to the guest ---- */
 
-/* Refills in_data from the source. */
+/* Refills in_data from the source: 0, 1 when it has nothing yet, or -1. */
 static int pull(barchan_file_call *call)
 {
     char *room = bc_buf_reserve(&call->in_data, BC_FRAME_MAX_DATA);
@@ -120,6 +126,7 @@ static int pull(barchan_file_call *call)
         return -1;
     }
     long n = call->source(room, BC_FRAME_MAX_DATA, call->ud);
+    if (n == BARCHAN_FILE_LATER) return 1;
     if (n < 0 || n > (long)BC_FRAME_MAX_DATA) {
         bc_error_set(&call->error, BARCHAN_ECANCELLED, "the source gave up");
         return -1;
@@ -131,11 +138,11 @@ static int pull(barchan_file_call *call)
 
 static void send_input(barchan_file_call *call)
 {
-    while (call->in_open && call->in_credit > 0) {
-        if (call->in_data.len == 0 && call->source != NULL && pull(call) < 0) {
-            stop(call);
-            return;
-        }
+    while (call->in_open && !call->waiting && call->in_credit > 0) {
+        int rc = call->in_data.len == 0 && call->source != NULL ? pull(call) : 0;
+        if (rc < 0) stop(call);
+        if (rc > 0) wait_for_host(call);
+        if (rc != 0) return;
         size_t len = call->in_data.len;
         if (len == 0 && call->source == NULL) {
             call->in_open = 0;
@@ -171,6 +178,15 @@ static int on_grant(barchan_file_call *call, const bc_frame *frame)
 
 /* ---- bytes from the guest ---- */
 
+/* While the sink wants no more, the guest gets none: it stops at the end of its window. */
+static void give_credit(barchan_file_call *call)
+{
+    if (call->uncredited < CREDIT_STEP || call->stream.sbx == NULL) return;
+    uint32_t bytes = call->uncredited;
+    call->uncredited = 0;
+    bc_stream_credit(&call->stream, BC_FRAME_OUT, bytes);
+}
+
 static int on_data(barchan_file_call *call, const bc_frame *frame)
 {
     if (frame->length > BC_FRAME_WINDOW - call->uncredited) return -1;
@@ -179,7 +195,9 @@ static int on_data(barchan_file_call *call, const bc_frame *frame)
     if (call->cancelling) {
         /* dropped, and credited so that the guest can come to its end */
     } else if (call->sink != NULL) {
-        if (call->sink(frame->payload, frame->length, call->ud) < 0) {
+        int rc = call->sink(frame->payload, frame->length, call->ud);
+        if (rc == BARCHAN_FILE_LATER) call->waiting = 1;
+        if (rc < 0) {
             bc_error_set(&call->error, BARCHAN_ECANCELLED, "the sink gave up");
             stop(call);
         }
@@ -192,13 +210,24 @@ static int on_data(barchan_file_call *call, const bc_frame *frame)
             stop(call);
         }
     }
-    if (call->uncredited >= CREDIT_STEP && call->stream.sbx != NULL) {
-        uint32_t bytes = call->uncredited;
-        call->uncredited = 0;
-        bc_stream_credit(&call->stream, BC_FRAME_OUT, bytes);
-    }
+    if (!call->waiting || call->cancelling) give_credit(call);
     progressed(call);
     return 0;
+}
+
+static void resume_deferred(bc_defer *defer)
+{
+    barchan_file_call *call = owner_of(defer, barchan_file_call, defer);
+    progressed(call);
+    if (call->in_open) send_input(call);
+    if (!call->finished && call->sink != NULL) give_credit(call);
+}
+
+void barchan_file_resume(barchan_file_call *call)
+{
+    if (call == NULL || call->finished || !call->waiting) return;
+    call->waiting = 0;
+    bc_defer_schedule(call->rt, &call->defer, resume_deferred);
 }
 
 static int take_result(barchan_file_call *call)

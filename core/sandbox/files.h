@@ -20,6 +20,7 @@ struct barchan_file_call {
     bc_cancel_watch *cancel;
     int finished;
     int cancelling;
+    int waiting; /* for barchan_file_resume: no time runs */
     /* in: the bytes to write */
     bc_buf in_data;
     barchan_source_fn source;

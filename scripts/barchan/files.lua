@@ -97,22 +97,6 @@ local function source_of(source)
     .. type(source), 3)
 end
 
-local function copy_in(handle, next_chunk, part, mode)
-  local ok, err = handle:file { op = "write", path = part, data = "", mode = mode }
-  while ok do
-    local chunk, problem = next_chunk()
-    if chunk == nil then
-      if problem ~= nil then return nil, problem end
-      return true
-    end
-    if type(chunk) ~= "string" then
-      error("files:upload: the source returned a " .. type(chunk) .. ", not a string", 0)
-    end
-    ok, err = handle:file { op = "append", path = part, data = chunk }
-  end
-  return nil, err
-end
-
 --- Copies an open file (or what a function returns, chunk by chunk, nil at the end) into the
 --- sandbox, with little memory. The file appears under its name only when it is whole.
 function Files:upload(source, path, opts)
@@ -120,13 +104,20 @@ function Files:upload(source, path, opts)
   path_of("upload", path)
   check_range("upload", opts, "mode", 1, 4095)
   local next_chunk = source_of(source)
-  local part = path .. ".barchan-part"
-  local fine, ok, err = pcall(copy_in, self.handle, next_chunk, part, opts.mode)
-  if fine and ok then ok, err = self.handle:file { op = "rename", path = part, new_path = path } end
-  if fine and ok then return true end
-  pcall(self.handle.file, self.handle, { op = "remove", path = part })
-  if not fine then error(ok, 0) end
-  return nil, err
+  local transfer <close>, err = self.handle:upload { path = path, mode = opts.mode }
+  if not transfer then return nil, err end
+  while true do
+    local chunk, problem = next_chunk()
+    if chunk == nil then
+      if problem ~= nil then return nil, problem end
+      return transfer:finish()
+    end
+    if type(chunk) ~= "string" then
+      error("files:upload: the source returned a " .. type(chunk) .. ", not a string", 0)
+    end
+    local ok, failed = transfer:put(chunk)
+    if not ok then return nil, failed end
+  end
 end
 
 --- Copies a file out of the sandbox, with little memory: to an open file, or to a function that
@@ -139,14 +130,15 @@ function Files:download(path, sink)
   elseif type(sink) ~= "function" then
     error("files:download: an open file or a function expected, got " .. type(sink), 2)
   end
-  local offset = 0
+  local transfer <close>, err = self.handle:download { path = path }
+  if not transfer then return nil, err end
+  local bytes = 0
   while true do
-    local chunk, err =
-      self.handle:file { op = "read", path = path, offset = offset, limit = CHUNK_BYTES }
-    if not chunk then return nil, err end
-    if #chunk == 0 then return offset end
+    local chunk, failed = transfer:next()
+    if failed then return nil, failed end
+    if not chunk then return bytes end
     put(chunk)
-    offset = offset + #chunk
+    bytes = bytes + #chunk
   end
 end
 

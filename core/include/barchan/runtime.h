@@ -9,8 +9,9 @@
  *  - Blocking calls (`barchan_sandbox_exec`, `barchan_model_complete`, ...) pump it until they
  *    are done. Callbacks of other work on the same runtime run meanwhile.
  *  - Non-blocking calls (`..._start`) return at once and report through a callback, which runs
- *    inside `barchan_runtime_pump` or `barchan_runtime_destroy` on the runtime's thread. A host with its own loop watches
- *    `barchan_runtime_fd` for readability and pumps with timeout 0 when it fires.
+ *    inside `barchan_runtime_pump` or `barchan_runtime_destroy` on the runtime's thread. A host
+ * with its own loop watches `barchan_runtime_fd` for readability and pumps with timeout 0 when it
+ * fires.
  *
  * A blocking call made inside a callback fails with BARCHAN_EBUSY: callbacks start work, they
  * do not wait for it.
@@ -80,8 +81,8 @@ BARCHAN_API int barchan_runtime_post(barchan_runtime *rt, barchan_post_fn fn, vo
 
 /*
  * Cancel tokens. The options of every call that takes time accept one; the call borrows it and
- * keeps its own reference for as long as it needs. One token may be given to many calls on many runtimes.
- * All functions are thread-safe.
+ * keeps its own reference for as long as it needs. One token may be given to many calls on many
+ * runtimes. All functions are thread-safe.
  */
 typedef struct barchan_cancel barchan_cancel;
 

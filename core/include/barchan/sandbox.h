@@ -265,10 +265,14 @@ typedef enum barchan_file_op {
     BARCHAN_FILE_RENAME = 8  /* path to new_path, replacing a file there */
 } barchan_file_op;
 
-/* Fills `buffer`; returns how many bytes, 0 at the end, negative to give up. Must not block
- * for long: it runs inside the pump. */
+/* What a source returns when it has nothing yet, and a sink when it has taken the chunk but wants
+ * no more for now. Either is called again after barchan_file_resume. */
+enum { BARCHAN_FILE_LATER = 0x7fff0001 };
+/* Fills `buffer`; returns how many bytes, 0 at the end, BARCHAN_FILE_LATER, or negative to give up.
+ * Must not block for long: it runs inside the pump. */
 typedef long (*barchan_source_fn)(void *buffer, size_t capacity, void *ud);
-/* Takes a chunk; returns 0, or negative to give up. */
+/* Takes a chunk; returns 0, BARCHAN_FILE_LATER (256 KiB at most still come, those under way), or
+ * negative to give up. */
 typedef int (*barchan_sink_fn)(const void *data, size_t len, void *ud);
 
 typedef struct barchan_file_request {
@@ -318,6 +322,9 @@ BARCHAN_API int barchan_sandbox_file_start(barchan_file_call **out, barchan_sand
                                            const barchan_file_request *request,
                                            barchan_file_done_fn done, void *ud, barchan_error *err);
 BARCHAN_API void barchan_file_cancel(barchan_file_call *call);
+/* After BARCHAN_FILE_LATER: asks the source again, or lets the sink have more, in the next pump.
+ * The time in between does not count as time without progress. */
+BARCHAN_API void barchan_file_resume(barchan_file_call *call);
 
 /* The common operations in one line each; all wait. */
 BARCHAN_API int barchan_file_read(barchan_sandbox *sbx, const char *path, barchan_bytes *out,
