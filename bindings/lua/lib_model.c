@@ -72,6 +72,8 @@ static int l_model_create(lua_State *L)
     options.connect_timeout_ms = bl_opt_int_ms(L, 1, "connect_timeout");
     options.idle_timeout_ms = bl_opt_int_ms(L, 1, "idle_timeout");
     options.timeout_ms = bl_opt_ms(L, 1, "timeout", 0);
+    options.max_retries = (int)bl_opt_integer(L, 1, "max_retries", 0);
+    options.max_retry_wait_ms = bl_opt_int_ms(L, 1, "max_retry_wait");
     options.headers = bl_opt_strings(L, 1, "headers", 0);
     barchan_model **self = lua_newuserdatauv(L, sizeof *self, 0);
     *self = NULL;
@@ -185,6 +187,7 @@ static const char *kind_name(barchan_delta_kind kind)
     case BARCHAN_DELTA_TEXT: return "text";
     case BARCHAN_DELTA_REASONING: return "reasoning";
     case BARCHAN_DELTA_TOOL_CALL: return "tool_call";
+    case BARCHAN_DELTA_RETRY: return "retry";
     default: return "restart";
     }
 }

@@ -71,6 +71,11 @@
 #define BC_MODEL_MAX_COUNT ((int64_t)1 << 53)
 /* Model timeouts when the caller gives none. Idle: thinking models are silent for a minute before
  * the first token. Total: what the providers' own libraries use. */
+#define BC_MODEL_DEFAULT_RETRIES 2
+#define BC_MODEL_MAX_RETRIES 100
+#define BC_MODEL_DEFAULT_RETRY_WAIT_MS 60000
+#define BC_MODEL_FIRST_BACKOFF_MS 500
+#define BC_MODEL_MAX_BACKOFF_MS 8000
 #define BC_MODEL_DEFAULT_CONNECT_MS 15000
 #define BC_MODEL_DEFAULT_IDLE_MS 120000
 #define BC_MODEL_DEFAULT_TOTAL_MS 600000

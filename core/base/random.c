@@ -1,5 +1,6 @@
 #include "random.h"
 
+#include <stdint.h>
 #include <sys/random.h>
 #include <barchan/error.h>
 
@@ -14,4 +15,11 @@ int bc_random_hex(char *out, size_t digits)
     }
     out[digits] = '\0';
     return 0;
+}
+
+long bc_random_below(long bound)
+{
+    uint32_t value = 0;
+    if (bound <= 0 || getrandom(&value, sizeof value, 0) != (ssize_t)sizeof value) return 0;
+    return (long)((uint64_t)value * (uint64_t)bound >> 32);
 }

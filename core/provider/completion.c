@@ -16,6 +16,7 @@ static void free_completion(barchan_completion *c)
     if (c->reader != NULL) c->model->provider->reader_destroy(c->reader);
     bc_reply_clear(&c->reply);
     bc_sse_clear(&c->sse);
+    bc_wire_forget(&c->request);
     bc_buf_clear(&c->body);
     json_decref(c->view);
     bc_model_release(c->model);
@@ -37,7 +38,8 @@ static void detach(barchan_completion *c)
     bc_cancel_watch_close(c->cancel);
     c->cancel = NULL;
     bc_timer_close(c->grace);
-    c->grace = NULL;
+    bc_timer_close(c->again);
+    c->grace = c->again = NULL;
     bc_http_close(c->http);
     c->http = NULL;
 }

@@ -152,10 +152,19 @@ static int set_up_replay(barchan_model *model, const barchan_model_options *o, b
 static int set_up(barchan_model *model, const barchan_model_options *o, barchan_error *err)
 {
     if (o->provider == NULL) return bc_error_set(err, BARCHAN_EINVAL, "'provider' is missing");
-    if (o->max_tokens < 0 || o->connect_timeout_ms < 0 || o->idle_timeout_ms < 0 ||
-        o->timeout_ms < 0) {
-        return bc_error_set(err, BARCHAN_EINVAL, "max_tokens and the timeouts cannot be negative");
+    if (o->max_retry_wait_ms < 0 || o->max_tokens < 0 || o->connect_timeout_ms < 0 ||
+        o->idle_timeout_ms < 0 || o->timeout_ms < 0) {
+        return bc_error_set(err, BARCHAN_EINVAL, "max_tokens and the times cannot be negative");
     }
+    if (o->max_retries > BC_MODEL_MAX_RETRIES) {
+        return bc_error_set(err, BARCHAN_EINVAL, "max_retries is %d; at most %d", o->max_retries,
+                            BC_MODEL_MAX_RETRIES);
+    }
+    model->max_retries = o->max_retries == 0  ? BC_MODEL_DEFAULT_RETRIES
+                         : o->max_retries < 0 ? 0
+                                              : o->max_retries;
+    model->max_retry_wait_ms =
+        o->max_retry_wait_ms > 0 ? o->max_retry_wait_ms : BC_MODEL_DEFAULT_RETRY_WAIT_MS;
     model->info.max_tokens = o->max_tokens;
     model->allow_plain_http = o->allow_plain_http;
     model->connect_timeout_ms =

@@ -19,6 +19,7 @@ struct barchan_model {
     bc_secrets secrets;
     int allow_plain_http, connect_timeout_ms, idle_timeout_ms;
     int64_t timeout_ms;
+    int max_retries, max_retry_wait_ms;
     int references; /* the handle's and one per completion */
     int destroyed;  /* its completions are being ended; none begins */
     bc_defer free_later;
@@ -33,6 +34,13 @@ typedef enum bc_answer {
     BC_ANSWER_ERROR
 } bc_answer;
 
+/* What is sent, and sent again. */
+typedef struct bc_wire_request {
+    bc_buf url, body;
+    char **headers; /* NULL-terminated */
+    size_t header_count;
+} bc_wire_request;
+
 struct barchan_completion {
     barchan_model *model;
     barchan_completion *next, *prev;
@@ -46,6 +54,10 @@ struct barchan_completion {
     int ended;
 
     /* Over HTTP. */
+    bc_wire_request request;
+    int64_t deadline_ms;
+    int retries;     /* so far */
+    bc_timer *again; /* until the next */
     bc_http *http;
     bc_timer *grace; /* after the end of the turn, for the end of the answer */
     bc_answer answer;
@@ -74,7 +86,15 @@ void bc_completion_release(barchan_completion *c);
 /* A delta for the caller; negative once the caller ended the completion. */
 int bc_completion_delta(barchan_delta_kind kind, bc_json_span data, void *completion);
 
-/* wire.c */
+/* wire.c: what comes back */
 int bc_wire_start(barchan_completion *c, const bc_request *request, barchan_error *err);
+/* wire_request.c: what is sent */
+int bc_wire_make(barchan_completion *c, const bc_request *request, barchan_error *err);
+int bc_wire_send(barchan_completion *c, const bc_http_handlers *handlers, barchan_error *err);
+void bc_wire_forget(bc_wire_request *request);
+/* retry.c: how long to wait before the request is sent again; -1: it is not. `now_ms` and
+ * `deadline_ms` are of the same clock. */
+int64_t bc_retry_wait(const barchan_model *model, const barchan_error *err, int retries,
+                      int64_t now_ms, int64_t deadline_ms);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "base/clock.h"
 #include "model_internal.h"
 
 /* ---- errors ---- */
@@ -22,6 +23,34 @@ static void take_headers(const barchan_completion *c, barchan_error *err)
     if (strcmp(should, "false") == 0) err->retryable = 0;
 }
 
+/* Says so, and forgets what came of the answer. Returns 0 when the caller ended it meanwhile. */
+static int begin_again(barchan_completion *c, int64_t wait_ms, const barchan_error *why)
+{
+    cleanup_buf bc_buf data;
+    bc_buf_init(&data, 4096);
+    bc_out out = {.buf = &data};
+    bc_out_open(&out, '{');
+    bc_out_key(&out, "attempt");
+    bc_out_integer(&out, c->retries + 2);
+    bc_out_key(&out, "wait_ms");
+    bc_out_integer(&out, wait_ms);
+    bc_out_member(&out, "error", why->message);
+    bc_out_member(&out, "code", barchan_status_name(why->code));
+    bc_out_close(&out, '}');
+    bc_http_close(c->http);
+    c->http = NULL;
+    bc_timer_set(c->grace, -1);
+    bc_sse_clear(&c->sse);
+    bc_buf_reset(&c->body);
+    c->answer = BC_ANSWER_UNKNOWN;
+    c->progress = BC_PROGRESS_OPEN;
+    c->turn_ended = 0;
+    c->request_id[0] = '\0';
+    if (bc_reply_restart(&c->reply) < 0) return 0;
+    return bc_completion_delta(BARCHAN_DELTA_RETRY, (bc_json_span){bc_buf_data(&data), data.len},
+                               c) == 0;
+}
+
 static void end_failed(barchan_completion *c, int rc, barchan_error *err)
 {
     if (err->code != rc) bc_error_set(err, rc, "%s", barchan_status_name(rc));
@@ -29,7 +58,13 @@ static void end_failed(barchan_completion *c, int rc, barchan_error *err)
     bc_secret_error(&c->model->secrets, err);
     bc_error_context(err, "%s", c->model->provider->name);
     bc_error_where(err, "model.complete");
-    bc_completion_end(c, NULL, err);
+    int64_t wait = bc_retry_wait(c->model, err, c->retries, bc_clock_ms(), c->deadline_ms);
+    if (wait < 0) {
+        bc_completion_end(c, NULL, err);
+    } else if (begin_again(c, wait, err)) {
+        c->retries++;
+        bc_timer_set(c->again, wait);
+    }
 }
 
 /* ---- the end ---- */
@@ -216,95 +251,30 @@ static void on_done(bc_http *http, const barchan_error *err, void *ud)
 
 /* ---- the request ---- */
 
-typedef struct header_list {
-    char **lines;
-    size_t count;
-} header_list;
-
-static int put_header(const char *name, const char *value, void *ud)
+static int send_once(barchan_completion *c, barchan_error *err)
 {
-    header_list *list = ud;
-    char **lines = realloc(list->lines, (list->count + 2) * sizeof *lines);
-    if (lines == NULL) return BARCHAN_ENOMEM;
-    list->lines = lines;
-    bc_buf line;
-    bc_buf_init(&line, BC_HTTP_MAX_HEADER_BYTES);
-    int rc = bc_buf_appendf(&line, "%s: %s", name, value);
-    char *text = rc == 0 ? bc_buf_take(&line, NULL) : NULL;
-    bc_buf_clear(&line);
-    if (text == NULL) return rc < 0 ? rc : BARCHAN_ENOMEM;
-    lines[list->count++] = text;
-    lines[list->count] = NULL;
-    return 0;
-}
-
-static void drop_headers(header_list *list)
-{
-    for (size_t i = 0; i < list->count; i++) {
-        explicit_bzero(list->lines[i], strlen(list->lines[i])); /* the key is in one */
-        free(list->lines[i]);
-    }
-    free(list->lines);
-}
-
-static int make_headers(const barchan_model *model, const bc_request *request, header_list *list)
-{
-    int rc = put_header("content-type", "application/json", list);
-    if (rc == 0) {
-        rc = put_header(
-            "accept", request->stream ? "text/event-stream, application/json" : "application/json",
-            list);
-    }
-    if (rc == 0) rc = model->provider->headers(&model->info, put_header, list);
-    for (char **h = model->headers; rc == 0 && h != NULL && *h != NULL; h++) {
-        char **lines = realloc(list->lines, (list->count + 2) * sizeof *lines);
-        if (lines == NULL) return BARCHAN_ENOMEM;
-        list->lines = lines;
-        lines[list->count + 1] = NULL;
-        lines[list->count] = strdup(*h);
-        if (lines[list->count] == NULL) return BARCHAN_ENOMEM;
-        list->count++;
-    }
-    return rc;
-}
-
-static int send_request(barchan_completion *c, const char *url, const header_list *headers,
-                        const bc_buf *body, barchan_error *err)
-{
-    const barchan_model *model = c->model;
-    bc_http_options options = {.method = "POST",
-                               .url = url,
-                               .headers = (const char *const *)headers->lines,
-                               .body = bc_buf_data(body),
-                               .body_len = body->len,
-                               .connect_timeout_ms = model->connect_timeout_ms,
-                               .idle_timeout_ms = model->idle_timeout_ms,
-                               .timeout_ms = model->timeout_ms,
-                               .max_body_bytes = BC_JSON_MAX_BYTES,
-                               .allow_plain = model->allow_plain_http};
     bc_http_handlers handlers = {on_head, on_body, on_done, c};
-    return bc_http_start(&c->http, model->rt, &options, &handlers, err);
+    if (c->reader != NULL) c->model->provider->reader_destroy(c->reader);
+    bc_sse_init(&c->sse, on_event, c);
+    c->reader = c->model->provider->reader_create(&c->reply);
+    if (c->reader == NULL) return bc_error_nomem(err);
+    return bc_wire_send(c, &handlers, err);
+}
+
+static void on_again(void *ud)
+{
+    barchan_completion *c = ud;
+    barchan_error err = {0};
+    int rc = send_once(c, &err);
+    if (rc < 0) end_failed(c, rc, &err);
 }
 
 int bc_wire_start(barchan_completion *c, const bc_request *request, barchan_error *err)
 {
     const barchan_model *model = c->model;
-    cleanup_buf bc_buf url, body;
-    bc_buf_init(&url, BC_HTTP_MAX_URL_BYTES);
-    bc_buf_init(&body, BC_JSON_MAX_BYTES);
-    header_list headers = {0};
-    bc_sse_init(&c->sse, on_event, c);
-    c->reader = model->provider->reader_create(&c->reply);
-    if (c->reader == NULL) return bc_error_nomem(err);
+    c->deadline_ms = bc_clock_ms() + model->timeout_ms;
     int rc = bc_timer_open(&c->grace, model->rt, on_grace, c, err);
-    if (rc == 0) rc = model->provider->endpoint(&model->info, request, &url, err);
-    if (rc == 0) rc = model->provider->render(&model->info, request, &body, err);
-    if (rc == 0) {
-        rc = make_headers(model, request, &headers);
-        if (rc == BARCHAN_ENOMEM) bc_error_nomem(err);
-        if (rc == BARCHAN_ELIMIT) bc_error_set(err, rc, "a header of the request is too large");
-    }
-    if (rc == 0) rc = send_request(c, bc_buf_data(&url), &headers, &body, err);
-    drop_headers(&headers);
-    return rc;
+    if (rc == 0) rc = bc_timer_open(&c->again, model->rt, on_again, c, err);
+    if (rc == 0) rc = bc_wire_make(c, request, err);
+    return rc < 0 ? rc : send_once(c, err);
 }

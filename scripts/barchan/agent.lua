@@ -107,7 +107,12 @@ function Run:complete(choice)
     stream = a.stream,
     extra = a.extra,
     on_event = function(kind, data)
-      self:emit { type = kind == "restart" and "restart" or kind .. "_delta", text = data }
+      if kind == "retry" then
+        self:emit { type = "retry", attempt = data.attempt, wait = data.wait, code = data.code,
+          message = data.error }
+      else
+        self:emit { type = kind == "restart" and "restart" or kind .. "_delta", text = data }
+      end
       if kind == "text" and a.on_delta then a.on_delta(data) end
     end,
   }

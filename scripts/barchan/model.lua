@@ -20,6 +20,8 @@ local create_spec = {
   connect_timeout = "number",
   idle_timeout = "number",
   timeout = "number",
+  max_retries = "integer", -- of a request that failed in passing; 2, 0 for none
+  max_retry_wait = "number", -- longest wait that a server may ask for; 60
   stream = "boolean",
 }
 
@@ -36,7 +38,7 @@ local complete_spec = {
   extra = "table",
   stream = "boolean",
   on_delta = "function", -- (text of the answer, as it arrives)
-  on_event = "function", -- (kind, data): text, reasoning, tool_call, restart
+  on_event = "function", -- (kind, data): text, reasoning, tool_call, restart; retry with a table
   max = "integer", -- turns only
 }
 
@@ -86,6 +88,7 @@ function model.create(given)
   local config = {}
   for key, value in pairs(given) do config[key] = value end
   config.stream = nil
+  if config.max_retries == 0 then config.max_retries = -1 end -- in C 0 means the default
   config.provider = config.provider or (config.replay and "replay")
   if config.provider == nil then
     error("model: option 'provider' is missing: anthropic, openai, openai-responses, gemini or replay", 2)
@@ -134,12 +137,20 @@ local function request_of(self, given)
   return request
 end
 
+-- { attempt = the coming one, wait = seconds, error = message, code }
+local function retry_of(json)
+  local retry = core.json.decode(json)
+  retry.wait, retry.wait_ms = retry.wait_ms / 1000, nil
+  return retry
+end
+
 local function complete(self, given)
   local wants = given.on_delta ~= nil or given.on_event ~= nil
   if toolset.is_toolset(given.tools) then given.tools:refresh() end
   local completion <close>, err = self.handle:start(request_of(self, given), wants)
   if not completion then return nil, err end
   for kind, data in completion.next, completion do
+    if kind == "retry" then data = retry_of(data) end
     if given.on_event then given.on_event(kind, data) end
     if given.on_delta and kind == "text" then given.on_delta(data) end
   end

@@ -14,8 +14,11 @@ static barchan_error fail_at(const char *url)
     barchan_error err = {0};
     char *reply = NULL;
     barchan_model *model = NULL;
-    barchan_model_options o = {
-        .struct_size = sizeof o, .provider = "anthropic", .name = "m", .base_url = url};
+    barchan_model_options o = {.struct_size = sizeof o,
+                               .provider = "anthropic",
+                               .name = "m",
+                               .base_url = url,
+                               .max_retries = -1};
     ck_assert_int_eq(barchan_model_create(&model, rt, &o, NULL), 0);
     ck_assert_int_lt(
         barchan_model_complete(model, plain_request, strlen(plain_request), NULL, &reply, &err), 0);

@@ -22,7 +22,8 @@ static barchan_model *model_of(const char *provider)
                                .provider = provider,
                                .name = "some-model",
                                .base_url = url,
-                               .api_key = "any-key"};
+                               .api_key = "any-key",
+                               .max_retries = -1};
     int rc = barchan_model_create(&model, rt, &o, &err);
     ck_assert_msg(rc == 0, "%s", rc < 0 ? err.message : "");
     return model;

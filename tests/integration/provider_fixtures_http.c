@@ -32,8 +32,11 @@ static adapter_result complete(const fixture *f, barchan_runtime *rt, int port, 
              "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"stream\":%s}",
              f->stream ? "true" : "false");
     barchan_model *model = NULL;
-    barchan_model_options o = {
-        .struct_size = sizeof o, .provider = f->provider->name, .name = "m", .base_url = url};
+    barchan_model_options o = {.struct_size = sizeof o,
+                               .provider = f->provider->name,
+                               .name = "m",
+                               .base_url = url,
+                               .max_retries = -1};
     barchan_complete_options c = {.struct_size = sizeof c, .on_delta = on_delta, .ud = &shown};
     int rc = barchan_model_create(&model, rt, &o, &result.err);
     if (rc == 0) {

@@ -19,6 +19,7 @@ barchan_model *model_with(const char *scenario, const barchan_model_options *mor
     if (o.provider == NULL) o.provider = "anthropic";
     if (o.name == NULL) o.name = "claude-test";
     if (o.base_url == NULL) o.base_url = url;
+    if (o.max_retries == 0) o.max_retries = -1; /* one answer a test, unless it asks for more */
     int rc = barchan_model_create(&model, rt, &o, &err);
     ck_assert_msg(rc == 0, "%s", rc < 0 ? err.message : "");
     return model;

@@ -17,7 +17,8 @@ import threading
 import time
 
 lock = threading.Lock()
-stats = {"connections": 0, "stolen": 0, "requests": []}
+stats = {"connections": 0, "stolen": 0, "flaky": 0, "requests": []}
+flaky = {}  # how often each path was asked for
 RECORDINGS = os.environ.get("BARCHAN_FIXTURES", "")
 
 MESSAGE = {
@@ -136,6 +137,18 @@ def s_ok(c, r, rest):
         c.chunked(stream())
     else:
         c.answer(MESSAGE, extra=["request-id: req_plain"])
+
+
+def s_flaky(c, r, rest):
+    """/flaky/NAME/COUNT/SCENARIO…: the first COUNT requests get the scenario, later ones an answer."""
+    with lock:
+        stats["flaky"] += 1
+        flaky[r["path"]] = flaky.get(r["path"], 0) + 1
+        failing = flaky[r["path"]] <= int(rest[1])
+    if failing:
+        globals()["s_" + rest[2]](c, r, rest[3:])
+    else:
+        s_ok(c, r, [])
 
 
 def s_bytewise(c, r, rest):

@@ -51,6 +51,12 @@
  * The whole file is checked when the model is created, each error naming its line. One completion
  * more than there are replies fails with BARCHAN_ENOTFOUND.
  *
+ * Retries: what failed in passing (no connection, 408, 409, 429, 5xx, an answer that broke off, an
+ * overload told in the stream) is sent again, at most max_retries times, after the wait that the
+ * server names or one of 0.5, 1, 2, … 8 s less up to a quarter by chance. What was shown is void
+ * then (BARCHAN_DELTA_RESTART). Limits that do not pass, such as a quota, are never tried again.
+ * Nothing of a turn is acted upon before the turn is whole, so sending again is safe.
+ *
  * Threads: everything here belongs to the runtime's thread. Keys go into headers only; they are
  * never logged and never part of an error.
  */
@@ -84,7 +90,10 @@ typedef struct barchan_model_options {
     const char *replay_path; /* replay: the JSONL transcript to play */
     int connect_timeout_ms;  /* 0: 15 s */
     int idle_timeout_ms;     /* longest silence of the server; 0: 120 s */
-    int64_t timeout_ms;      /* of a whole completion; 0: 600 s */
+    int64_t timeout_ms;      /* of a whole completion, retries and their waits included; 0: 600 s */
+    int max_retries;         /* of a completion that failed in passing; 0: 2, negative: none */
+    int max_retry_wait_ms;   /* longest wait that a server may ask for; 0: 60 s. A server that asks
+                                for more is not asked again: the error says how long. */
 } barchan_model_options;
 
 /* `*out` belongs to the caller. Options are copied. */
@@ -98,7 +107,9 @@ typedef enum barchan_delta_kind {
     BARCHAN_DELTA_TEXT = 1,      /* text of the answer */
     BARCHAN_DELTA_REASONING = 2, /* readable thinking */
     BARCHAN_DELTA_TOOL_CALL = 3, /* a call has begun: data is its name; arguments come whole */
-    BARCHAN_DELTA_RESTART = 4    /* what was shown of this turn is void: it begins again */
+    BARCHAN_DELTA_RESTART = 4,   /* what was shown of this turn is void: it begins again */
+    BARCHAN_DELTA_RETRY = 5      /* the request failed in passing and is sent again: data is
+                                    {"attempt": the coming one, from 2, "wait_ms", "error", "code"} */
 } barchan_delta_kind;
 
 /* Whole UTF-8 characters, as they arrive; borrowed for the call. */

@@ -92,6 +92,10 @@ end
 
 function handlers.restart(self) self:line(self:paint("33", "the answer begins again")) end
 
+function handlers.retry(self, event)
+  self:line(self:paint("33", ("asking again in %.1f s: %s"):format(event.wait, visible(event.message))))
+end
+
 function handlers.model_reply(self) self.waiting_since = nil end
 
 function handlers.tool_call(self, event)
