@@ -199,6 +199,10 @@ static int l_prepare_file(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
     barchan_error err;
+    if (bl_state_of(L)->safe) {
+        bc_error_set(&err, BARCHAN_EPERMISSION, "this engine's scripts have no files of the host");
+        return bl_fail(L, &err);
+    }
     int rc = lua_toboolean(L, 2) ? bc_host_file_check(path, &err) : bc_host_file_create(path, &err);
     if (rc < 0) return bl_fail(L, &err);
     lua_pushboolean(L, 1);

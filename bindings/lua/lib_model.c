@@ -36,21 +36,59 @@ static barchan_model *check_model(lua_State *L, int index)
     return *self;
 }
 
-/* The address and the key: given, or from the variables that are named. The key's value never
- * passes through Lua. A script that is not the operator's own must not send the operator's key to
- * an address of its choice, nor read files of the host as transcripts. */
+/* Which variables belong together is decided here: a script that could pair them itself would send
+ * one service's key to another's address. */
+static const struct variables {
+    const char *provider, *key, *base_url;
+} environment[] = {
+    {"anthropic", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"},
+    {"openai", "OPENAI_API_KEY", "OPENAI_BASE_URL"},
+    {"openai-responses", "OPENAI_API_KEY", "OPENAI_BASE_URL"},
+    {"gemini", "GEMINI_API_KEY", "GEMINI_BASE_URL"},
+};
+
+/* environment() -> list of { provider, key, base_url }: the names of the variables */
+static int l_model_environment(lua_State *L)
+{
+    lua_newtable(L);
+    for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
+        lua_createtable(L, 0, 4);
+        lua_pushstring(L, environment[i].provider);
+        lua_setfield(L, -2, "provider");
+        lua_pushstring(L, environment[i].key);
+        lua_setfield(L, -2, "key");
+        lua_pushstring(L, environment[i].base_url);
+        lua_setfield(L, -2, "base_url");
+        lua_rawseti(L, -2, (lua_Integer)i + 1);
+    }
+    return 1;
+}
+
+static const struct variables *variables_of(const char *provider)
+{
+    for (size_t i = 0; i < sizeof environment / sizeof *environment; i++) {
+        if (provider != NULL && strcmp(environment[i].provider, provider) == 0) {
+            return &environment[i];
+        }
+    }
+    return NULL;
+}
+
+/* The address and the key: given, or with `use_environment` from the variables of the provider. The
+ * key's value never passes through Lua. A script that is not the operator's own must not send the
+ * operator's key to an address of its choice, nor read files of the host as transcripts. */
 static void read_address(lua_State *L, int index, barchan_model_options *options)
 {
     bl_state *state = bl_state_of(L);
-    const char *key_variable = bl_opt_string(L, index, "key_variable", NULL);
-    const char *url_variable = bl_opt_string(L, index, "url_variable", NULL);
+    const struct variables *known =
+        bl_opt_flag(L, index, "use_environment") ? variables_of(options->provider) : NULL;
     options->api_key = bl_opt_string(L, index, "api_key", NULL);
     options->base_url = bl_opt_string(L, index, "base_url", NULL);
     options->replay_path = bl_opt_string(L, index, "replay", NULL);
     int chosen = options->base_url != NULL;
-    if (!chosen && url_variable != NULL) options->base_url = bl_getenv(url_variable, "_BASE_URL");
-    if (options->api_key == NULL && key_variable != NULL && !(state->safe && chosen)) {
-        options->api_key = bl_getenv(key_variable, "_API_KEY");
+    if (!chosen && known != NULL) options->base_url = bl_getenv(known->base_url, "_BASE_URL");
+    if (options->api_key == NULL && known != NULL && !(state->safe && chosen)) {
+        options->api_key = bl_getenv(known->key, "_API_KEY");
     }
     if (options->replay_path != NULL && state->path_allowed != NULL &&
         !state->path_allowed(state, options->replay_path)) {
@@ -275,8 +313,10 @@ static int l_render_tools(lua_State *L)
 
 void bl_open_model(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"create", l_model_create}, {"render_tools", l_render_tools}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"create", l_model_create},
+                                         {"environment", l_model_environment},
+                                         {"render_tools", l_render_tools},
+                                         {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"start", l_model_start}, {"close", l_model_close}, {NULL, NULL}};
     static const luaL_Reg completion_methods[] = {{"next", l_completion_next},

@@ -103,6 +103,8 @@ static void put_calls(bc_out *out, const bc_reply *reply)
         put_buf(out, "id", &call->id);
         put_buf(out, "name", &call->name);
         put_buf(out, "arguments_text", &call->arguments);
+        bc_out_key(out, "position");
+        bc_out_integer(out, (int64_t)i);
         bc_out_member(out, "error", call->error);
         bc_out_close(out, '}');
     }

@@ -129,7 +129,7 @@ function Run:call(call, run_call, may_run)
   local started = core.util.now()
   local decided
   if may_run then call, decided = self.agent.policies:ask_call(call, self) end
-  self.open[call.id] = call
+  self.open[call.id] = { call = call, started = started }
   self:emit {
     type = "tool_call", call_id = call.id, name = call.name,
     arguments = call.arguments or call.arguments_text,
@@ -170,8 +170,9 @@ function Run:pair_up(reason)
       self.messages[#self.messages + 1] = message
     end
   end
-  for _, call in pairs(self.open) do
-    pcall(self.answered, self, call, messages.tool_result(call, "not finished: " .. reason, true), 0)
+  for _, open in pairs(self.open) do
+    local message = messages.tool_result(open.call, "not finished: " .. reason, true)
+    pcall(self.answered, self, open.call, message, core.util.now() - open.started)
   end
 end
 

@@ -42,19 +42,22 @@ local complete_spec = {
   max = "integer", -- turns only
 }
 
+-- The model that is asked where nobody names one.
+local default_names = {
+  anthropic = "claude-opus-4-8",
+  openai = "gpt-5",
+  ["openai-responses"] = "gpt-5",
+  gemini = "gemini-3-flash-preview",
+}
+
 -- The variables that hold a provider's key and base URL when the script gives none. A base URL that
 -- the script gives itself gets the key from the environment only with `use_key`; it may bring its own.
--- The key's value is read in C and never enters Lua.
--- `name` is the model that is asked where nobody names one.
-local environment = {
-  { provider = "anthropic", key = "ANTHROPIC_API_KEY", base_url = "ANTHROPIC_BASE_URL",
-    name = "claude-opus-4-8" },
-  { provider = "openai", key = "OPENAI_API_KEY", base_url = "OPENAI_BASE_URL", name = "gpt-5" },
-  { provider = "gemini", key = "GEMINI_API_KEY", base_url = "GEMINI_BASE_URL",
-    name = "gemini-3-flash-preview" },
-  { provider = "openai-responses", key = "OPENAI_API_KEY", base_url = "OPENAI_BASE_URL", name = "gpt-5" },
-}
-for _, known in ipairs(environment) do environment[known.provider] = known end
+-- Which belong together is known in C, where the key's value is read; it never enters Lua.
+local environment = core.model.environment()
+for _, known in ipairs(environment) do
+  known.name = default_names[known.provider]
+  environment[known.provider] = known
+end
 
 --- The provider and model to ask by default: BARCHAN_MODEL ("provider:name"), or the first provider
 --- whose key or base URL is in the environment. nil when there is none.
@@ -104,7 +107,7 @@ function model.create(given)
         retryable = false,
       }
     end
-    config.key_variable, config.url_variable = known.key, known.base_url
+    config.use_environment = true
   end
   config.use_key = nil
   local handle, err = core.model.create(config)

@@ -17,6 +17,7 @@ local definition_spec = {
   parameters = "table",
   run = "function",
   timeout = "number",
+  sequential = "boolean",
 }
 
 local Result = { __name = "barchan.result" }

@@ -234,14 +234,17 @@ local function reject(call)
     tool.cap(tostring(call.name), 100), tool.cap(tostring(call.error), MAX_PROBLEM_BYTES)), true)
 end
 
---- Every call of a reply, those that cannot be run last.
+--- Every call of a reply in the order of the turn, and which of them may be run.
 local function calls_of(reply)
   local calls, runnable = {}, {}
   for _, call in ipairs(reply.tool_calls or {}) do
     calls[#calls + 1] = call
     runnable[call] = true
   end
-  for _, call in ipairs(reply.invalid_tool_calls or {}) do calls[#calls + 1] = call end
+  for _, call in ipairs(reply.invalid_tool_calls or {}) do
+    local place = math.tointeger(call.position) or #calls
+    table.insert(calls, math.max(1, math.min(place + 1, #calls + 1)), call)
+  end
   return calls, runnable
 end
 toolset.calls_of = calls_of
@@ -260,18 +263,38 @@ local function message_of(call, outcome)
   return messages.tool_result(call, text, true)
 end
 
---- Answers every call of a reply: the runnable ones run in parallel; one tool message per call is
---- appended to `list`, in order, also when this task is cancelled meanwhile. `around(call, run, may_run)`
---- may wrap each run (policies, events); it returns the message. Returns how many calls there were.
+-- Whether the call must not run beside others of its turn.
+local function is_sequential(self, call)
+  local tools = declared_from[call] or self.source.value
+  local definition = tools.by_name[call.name]
+  return definition ~= nil and definition.sequential == true
+end
+
+-- Waits for the calls that must have ended before the i-th one begins: all of them when it is
+-- sequential, else those up to the last sequential one.
+local function await_turn(tasks, sequential, i)
+  local last = i - 1
+  if not sequential[i] then
+    while last > 0 and not sequential[last] do last = last - 1 end
+  end
+  for at = 1, last do tasks[at]:wait() end
+end
+
+--- Answers every call of a reply: the runnable ones run in parallel, but for those of sequential tools;
+--- one tool message per call is appended to `list`, in order, also when this task is cancelled
+--- meanwhile. `around(call, run, may_run)` may wrap each run (policies, events); it returns the message.
+--- Returns how many calls there were.
 function Toolset:answer(reply, list, around)
   local calls, runnable = calls_of(reply)
-  local tasks = {}
+  local tasks, sequential = {}, {}
+  for i, call in ipairs(calls) do sequential[i] = runnable[call] and is_sequential(self, call) end
   for i, call in ipairs(calls) do
     local function run_it(changed)
       if changed and changed ~= call then declared_from[changed] = declared_from[call] end
       return run_call(self, changed or call, i, runnable[call])
     end
     tasks[i] = task.spawn(function()
+      await_turn(tasks, sequential, i)
       return around and around(call, run_it, runnable[call]) or run_it()
     end)
   end

@@ -19,6 +19,7 @@ anything but 0 means that the command failed, and err says why. Long output is c
     required = { "command" },
     additionalProperties = false,
   },
+  sequential = true, -- a later call of the turn may need what it did
   run = function(args, ctx)
     return ctx.sandbox:exec { sh = args.command, timeout = args.timeout }
   end,

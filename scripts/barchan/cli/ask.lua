@@ -39,7 +39,7 @@ prompt from standard input.
   --transcript FILE   record the run
   --replay FILE       play recorded model turns instead of asking a model
 
-Keys come from ANTHROPIC_API_KEY and OPENAI_API_KEY, addresses from ANTHROPIC_BASE_URL and OPENAI_BASE_URL;
+Keys come from ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY, addresses from ..._BASE_URL;
 a server on this machine needs no key.
 
 exit code: 0 when the model finished; 1 when the run stopped early; 2 wrong usage; 125 Barchan failed;
@@ -81,7 +81,7 @@ local function model_options(given)
   local chosen = given.model or model.default()
   if not chosen and given["base-url"] then args.fail("--base-url needs --model, as openai:NAME") end
   if not chosen then
-    args.fail("no model to ask: set ANTHROPIC_API_KEY or OPENAI_API_KEY, give --model, or --replay FILE")
+    args.fail("no model to ask: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, give --model, or --replay FILE")
   end
   local provider, name = chosen:match("^([^:]+):(.+)$")
   if not provider then args.fail("--model takes PROVIDER:NAME, got '%s'", chosen) end

@@ -19,23 +19,20 @@ exit code: 0 when a sandbox can be created, 1 when something needed is missing.
 ]],
 }
 
-local key_variables = { "ANTHROPIC_API_KEY", "OPENAI_API_KEY" }
-local url_variables = { "ANTHROPIC_BASE_URL", "OPENAI_BASE_URL" }
-
 local function other_rows(rows)
   for _, library in ipairs(core.util.libraries()) do
     rows[#rows + 1] = { name = library.name, state = "info", detail = library.version }
   end
-  for _, name in ipairs(key_variables) do
-    rows[#rows + 1] = {
-      name = name,
-      state = "info",
-      detail = core.util.has_key(name) and "set" or "not set: only recorded turns can be replayed",
-    }
-  end
-  for _, name in ipairs(url_variables) do
-    local value = core.util.getenv(name)
-    if value then rows[#rows + 1] = { name = name, state = "info", detail = "set" } end
+  local told = {}
+  for _, known in ipairs(core.model.environment()) do
+    if not told[known.key] then
+      local detail = core.util.has_key(known.key) and "set" or "not set"
+      rows[#rows + 1] = { name = known.key, state = "info", detail = detail }
+      if core.util.getenv(known.base_url) then
+        rows[#rows + 1] = { name = known.base_url, state = "info", detail = "set" }
+      end
+      told[known.key] = true
+    end
   end
 end
 

@@ -16,25 +16,29 @@ end
 local FRAMES = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
 
 -- Guest and model text goes to a terminal: control characters (but newline and tab), and characters
--- that reorder or hide text, are shown as escapes.
+-- that reorder or hide text, are shown as escapes. Joiners and the marks of a direction stay: words
+-- of many languages, and emoji, are written with them.
 local function visible(text)
   text = core.util.utf8_repair(text)
   text = text:gsub("[%c]", function(c)
     if c == "\n" or c == "\t" then return c end
     return ("\\x%02x"):format(c:byte())
   end)
-  return (text:gsub("\xE2\x80[\x8B-\x8F\xA8-\xAE]", function(c)
-    return ("\\u{%x}"):format(utf8.codepoint(c))
-  end):gsub("\xE2\x81[\xA0-\xAF]", function(c)
-    return ("\\u{%x}"):format(utf8.codepoint(c))
-  end):gsub("\xC2[\x80-\x9F]", function(c)
-    return ("\\u{%x}"):format(utf8.codepoint(c))
-  end):gsub("\xD8\x9C", "\\u{61c}"):gsub("\xEF\xBB\xBF", "\\u{feff}")
-    :gsub("\xF3\xA0[\x80-\x81][\x80-\xBF]", function(c) -- tags: invisible letters
-      return ("\\u{%x}"):format(utf8.codepoint(c))
-    end))
+  for _, hidden in ipairs {
+    "\xE2\x80[\x8B\xA8-\xAE]", -- a space of no width, separators, overrides of the direction
+    "\xE2\x81[\xA0-\xAF]", -- isolates, invisible operators
+    "\xC2[\x80-\x9F\xAD]", -- more control characters, the soft hyphen
+    "\xE1\xA0\x8E", "\xEF\xBB\xBF", "\xEF\xBF[\xB9-\xBB]",
+    "\xF3\xA0[\x80-\x87][\x80-\xBF]", -- tags and selectors: invisible letters
+  } do
+    text = text:gsub(hidden, function(c) return ("\\u{%x}"):format(utf8.codepoint(c)) end)
+  end
+  return text
 end
 ui.visible = visible
+
+-- Into a file or a pipe goes what came.
+local function shown(text) return core.host.is_terminal(1) and visible(text) or text end
 
 local Show = {}
 Show.__index = Show
@@ -85,7 +89,7 @@ function handlers.text_delta(self, event)
   self:clear_spinner()
   self.waiting_since = nil
   if not self.quiet then
-    ui.out(visible(event.text))
+    ui.out(shown(event.text))
     self.text_open = event.text:sub(-1) ~= "\n"
   end
 end
