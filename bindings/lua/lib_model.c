@@ -90,6 +90,11 @@ static void read_address(lua_State *L, int index, barchan_model_options *options
     if (options->api_key == NULL && known != NULL && !(state->safe && chosen)) {
         options->api_key = bl_getenv(known->key, "_API_KEY");
     }
+    /* Of a preset: an operator's own script may pair what it likes. */
+    const char *key_variable = bl_opt_string(L, index, "key_variable", NULL);
+    if (options->api_key == NULL && key_variable != NULL && !state->safe) {
+        options->api_key = bl_getenv(key_variable, "_API_KEY");
+    }
     if (options->replay_path != NULL && state->path_allowed != NULL &&
         !state->path_allowed(state, options->replay_path)) {
         luaL_error(L, "option 'replay': '%s' is outside the script directories",

@@ -248,6 +248,27 @@ static void put_choice(writer *w)
     bc_out_close(&w->out, '}');
 }
 
+static void put_output_config(writer *w)
+{
+    const bc_request *request = w->request;
+    bc_out *out = &w->out;
+    if (request->effort == NULL && request->schema.len == 0) return;
+    if (!bc_body_key(out, request, "output_config")) return;
+    bc_out_open(out, '{');
+    /* It has no word below "low". */
+    int is_least = request->effort != NULL && strcmp(request->effort, "minimal") == 0;
+    if (request->effort != NULL) bc_out_member(out, "effort", is_least ? "low" : request->effort);
+    if (request->schema.len > 0) {
+        bc_out_key(out, "format");
+        bc_out_open(out, '{');
+        bc_out_member(out, "type", "json_schema");
+        bc_out_key(out, "schema");
+        bc_out_raw(out, request->schema.data, request->schema.len);
+        bc_out_close(out, '}');
+    }
+    bc_out_close(out, '}');
+}
+
 static void put_settings(writer *w, const bc_model_info *model)
 {
     const bc_request *request = w->request;
@@ -269,6 +290,11 @@ static void put_settings(writer *w, const bc_model_info *model)
         bc_out_close(&w->out, ']');
     }
     if (request->stream && bc_body_key(&w->out, request, "stream")) bc_out_word(&w->out, "true");
+    put_output_config(w);
+    /* At the top: up to the last block that can be, which moves on with a growing conversation. */
+    if (request->cache && bc_body_key(&w->out, request, "cache_control")) {
+        bc_out_word(&w->out, "{\"type\":\"ephemeral\"}");
+    }
 }
 
 int bc_anthropic_render(const bc_model_info *model, const bc_request *request, bc_buf *body,

@@ -265,12 +265,38 @@ static void put_tools(writer *w)
     bc_out_close(out, '}');
 }
 
+/* Models before the third generation count thinking in tokens; the numbers are those that Google's
+ * own OpenAI-compatible server uses for these words. */
+static void put_thinking(writer *w)
+{
+    static const struct {
+        const char *effort, *level;
+        int budget;
+    } known[] = {{"minimal", "MINIMAL", 1024}, {"low", "LOW", 1024},
+                 {"medium", "MEDIUM", 8192},   {"high", "HIGH", 24576},
+                 {"xhigh", "XHIGH", 24576},    {"max", "XHIGH", 24576}};
+    size_t i = 0;
+    while (strcmp(known[i].effort, w->request->effort) != 0)
+        i++;
+    bc_out_key(&w->out, "thinkingConfig");
+    bc_out_open(&w->out, '{');
+    if (w->is_old) {
+        bc_out_key(&w->out, "thinkingBudget");
+        bc_out_integer(&w->out, known[i].budget);
+    } else {
+        bc_out_member(&w->out, "thinkingLevel", known[i].level);
+    }
+    bc_out_close(&w->out, '}');
+}
+
 static void put_settings(writer *w, const bc_model_info *model)
 {
     const bc_request *request = w->request;
     bc_out *out = &w->out;
     int64_t max_tokens = request->max_tokens > 0 ? request->max_tokens : model->max_tokens;
-    if (max_tokens == 0 && request->temperature.len == 0 && request->stop == NULL) return;
+    if (max_tokens == 0 && request->temperature.len == 0 && request->stop == NULL &&
+        request->effort == NULL && request->schema.len == 0)
+        return;
     if (!bc_body_key(out, request, "generationConfig")) return;
     bc_out_open(out, '{');
     if (max_tokens > 0) bc_out_key(out, "maxOutputTokens");
@@ -290,6 +316,12 @@ static void put_settings(writer *w, const bc_model_info *model)
         }
         bc_out_close(out, ']');
     }
+    if (request->schema.len > 0) {
+        bc_out_member(out, "responseMimeType", "application/json");
+        bc_out_key(out, "responseJsonSchema");
+        bc_out_raw(out, request->schema.data, request->schema.len);
+    }
+    if (request->effort != NULL) put_thinking(w);
     bc_out_close(out, '}');
 }
 

@@ -277,6 +277,9 @@ static int check_types(const json_t *view, barchan_error *err)
                  {"max_tokens", JSON_INTEGER, "an integer"},
                  {"temperature", JSON_REAL, "a number"},
                  {"stream", JSON_TRUE, "true or false"},
+                 {"cache", JSON_TRUE, "true or false"},
+                 {"effort", JSON_STRING, "a string"},
+                 {"schema", JSON_OBJECT, "a JSON Schema object"},
                  {"parallel_tool_calls", JSON_TRUE, "true or false"}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         const json_t *value = json_object_get(view, known[i].key);
@@ -289,6 +292,19 @@ static int check_types(const json_t *view, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL, "'%s' must be %s", known[i].key, known[i].what);
     }
     return 0;
+}
+
+static int parse_effort(bc_request *request, barchan_error *err)
+{
+    static const char *const known[] = {"minimal", "low", "medium", "high", "xhigh", "max"};
+    const char *word = bc_json_get_string(request->view, "effort", NULL);
+    for (size_t i = 0; word != NULL && i < sizeof known / sizeof *known; i++) {
+        if (strcmp(word, known[i]) == 0) request->effort = known[i];
+    }
+    if (word == NULL || request->effort != NULL) return 0;
+    return bc_error_set(err, BARCHAN_EINVAL,
+                        "'effort' must be minimal, low, medium, high, xhigh or max, not '%.40s'",
+                        word);
 }
 
 static int parse_settings(bc_request *request, barchan_error *err)
@@ -304,9 +320,14 @@ static int parse_settings(bc_request *request, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL, "'max_tokens' must be positive");
     }
     request->stream = bc_json_get_boolean(view, "stream", 0);
+    request->cache = bc_json_get_boolean(view, "cache", 0);
     if (json_is_number(json_object_get(view, "temperature"))) {
         rc = bc_json_member(request->text, "temperature", &request->temperature, err);
     }
+    if (rc >= 0 && bc_json_get_object(view, "schema") != NULL) {
+        rc = bc_json_member(request->text, "schema", &request->schema, err);
+    }
+    if (rc >= 0) rc = parse_effort(request, err);
     if (rc >= 0 && bc_json_get_object(view, "extra") != NULL) {
         rc = bc_json_member(request->text, "extra", &request->extra, err);
     }
@@ -318,7 +339,8 @@ static int check_keys(const json_t *view, barchan_error *err)
 {
     static const char *const known[] = {
         "system",     "messages", "tools",  "tool_choice", "parallel_tool_calls",
-        "max_tokens", "stop",     "stream", "temperature", "extra",
+        "max_tokens", "stop",     "stream", "temperature", "effort",
+        "schema",     "cache",    "extra",
     };
     const char *key;
     json_t *value;

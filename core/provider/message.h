@@ -48,6 +48,9 @@ typedef struct bc_request {
     bc_json_span temperature; /* as written; empty: unset */
     const json_t *stop;       /* array of strings; NULL: unset */
     int stream;
+    const char *effort;  /* NULL: unset; one of the words of barchan/model.h */
+    bc_json_span schema; /* as written; empty: none */
+    int cache;
     bc_json_span extra; /* empty: none */
 } bc_request;
 

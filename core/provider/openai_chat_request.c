@@ -273,6 +273,20 @@ static void put_settings(writer *w, const bc_model_info *model)
         }
         bc_out_close(out, ']');
     }
+    if (request->effort != NULL && bc_body_key(out, request, "reasoning_effort")) {
+        bc_out_string(out, request->effort, strlen(request->effort));
+    }
+    if (request->schema.len > 0 && bc_body_key(out, request, "response_format")) {
+        bc_out_open(out, '{');
+        bc_out_member(out, "type", "json_schema");
+        bc_out_key(out, "json_schema");
+        bc_out_open(out, '{');
+        bc_out_member(out, "name", "answer");
+        bc_out_key(out, "schema");
+        bc_out_raw(out, request->schema.data, request->schema.len);
+        bc_out_close(out, '}');
+        bc_out_close(out, '}');
+    }
     if (!request->stream) return;
     if (bc_body_key(out, request, "stream")) bc_out_word(out, "true");
     /* Mistral counts without being asked, and refuses the question. */

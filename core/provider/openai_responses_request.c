@@ -217,6 +217,22 @@ static void put_settings(writer *w, const bc_model_info *model)
     if (request->temperature.len > 0 && bc_body_key(out, request, "temperature")) {
         bc_out_raw(out, request->temperature.data, request->temperature.len);
     }
+    if (request->effort != NULL && bc_body_key(out, request, "reasoning")) {
+        bc_out_open(out, '{');
+        bc_out_member(out, "effort", request->effort);
+        bc_out_close(out, '}');
+    }
+    if (request->schema.len > 0 && bc_body_key(out, request, "text")) {
+        bc_out_open(out, '{');
+        bc_out_key(out, "format");
+        bc_out_open(out, '{');
+        bc_out_member(out, "type", "json_schema");
+        bc_out_member(out, "name", "answer");
+        bc_out_key(out, "schema");
+        bc_out_raw(out, request->schema.data, request->schema.len);
+        bc_out_close(out, '}');
+        bc_out_close(out, '}');
+    }
     if (bc_body_key(out, request, "store")) bc_out_word(out, "false");
     if (gives_encrypted_thoughts(model) && bc_body_key(out, request, "include")) {
         bc_out_word(out, "[\"reasoning.encrypted_content\"]");

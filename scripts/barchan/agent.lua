@@ -1,13 +1,12 @@
 -- The default agent loop: ask the model, run the tools it calls, until it answers. Copy this file and
 -- change it: everything it uses is public.
-local _, core = ...
-
 local messages = require "barchan.messages"
 local options = require "barchan.options"
 local policy = require "barchan.policy"
 local task = require "barchan.task"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
+local util = require "barchan.util"
 
 local agent = {}
 
@@ -28,6 +27,8 @@ local spec = {
   on_delta = "function", -- (text): the answer as it arrives
   transcript = "table",
   stream = "boolean",
+  effort = "string", -- how hard the model thinks
+  cache = "boolean", -- what stays of the conversation; default: at the provider's own address
   extra = "table",
 }
 
@@ -54,6 +55,7 @@ function agent.create(given)
   self.policies = policies
   self.tools = tools
   self.max_steps = given.max_steps or 16
+  if self.cache == nil then self.cache = given.model.at_home end
   for _, name in ipairs { "max_steps", "max_seconds", "max_output_tokens", "max_tokens" } do
     if self[name] and self[name] <= 0 then
       error(("agent: option '%s' must be greater than 0"):format(name), 2)
@@ -70,10 +72,10 @@ Run.__index = Run
 function Run:emit(event)
   self.seq = self.seq + 1
   event.seq = self.seq
-  event.time = core.util.wall_time()
+  event.time = util.wall_time()
   event.run_id = self.id
   event.turn = event.turn or self.turn
-  core.host.emit(event)
+  util.emit(event)
   if self.agent.transcript then self.agent.transcript:write(event) end
   if self.agent.on_event then self.agent.on_event(event) end
 end
@@ -105,6 +107,8 @@ function Run:complete(choice)
     tool_choice = choice,
     max_tokens = a.max_tokens,
     stream = a.stream,
+    effort = a.effort,
+    cache = a.cache,
     extra = a.extra,
     on_event = function(kind, data)
       if kind == "retry" then
@@ -120,13 +124,14 @@ function Run:complete(choice)
   self.messages[#self.messages + 1] = reply
   self.text = reply.text ~= "" and reply.text or self.text
   self:count(reply.usage or {})
+  self.cost = self.cost and reply.cost and self.cost + reply.cost
   self:emit { type = "model_reply", reply = reply }
   return reply
 end
 
 -- Runs one call under the policies; returns the tool message.
 function Run:call(call, run_call, may_run)
-  local started = core.util.now()
+  local started = util.now()
   local decided
   if may_run then call, decided = self.agent.policies:ask_call(call, self) end
   self.open[call.id] = { call = call, started = started }
@@ -142,7 +147,7 @@ function Run:call(call, run_call, may_run)
   else
     message = run_call(call)
   end
-  self:answered(call, message, core.util.now() - started)
+  self:answered(call, message, util.now() - started)
   local ok, problem = pcall(self.agent.policies.tell, self.agent.policies, call, message, self)
   if not ok then self:emit { type = "policy_failed", message = tool.message(problem) } end
   return message
@@ -172,7 +177,7 @@ function Run:pair_up(reason)
   end
   for _, open in pairs(self.open) do
     local message = messages.tool_result(open.call, "not finished: " .. reason, true)
-    pcall(self.answered, self, open.call, message, core.util.now() - open.started)
+    pcall(self.answered, self, open.call, message, util.now() - open.started)
   end
 end
 
@@ -255,6 +260,7 @@ function Run:result(stop_reason, err)
     stop_reason = stop_reason,
     error = err,
     usage = self.usage,
+    cost = self.cost,
     messages = self.messages,
     turns = self.turn,
     run_id = self.id,
@@ -275,12 +281,13 @@ function Run:finish(stop_reason, err)
   -- The end is told even when what listens has failed before.
   pcall(self.emit, self, {
     type = "run_finished", stop_reason = stop_reason, error = error_fields(err), text = self.text,
-    usage = self.usage,
+    usage = self.usage, cost = self.cost,
   })
 end
 
 --- Runs the agent on a prompt (text, a message, or a list of messages to go on from). Always returns
---- a result: { text, stop_reason, error, usage, messages, turns, run_id }. stop_reason is one of
+--- a result: { text, stop_reason, error, usage, cost, messages, turns, run_id }. `cost` is in dollars,
+--- nil when a price is not known (barchan.prices). stop_reason is one of
 --- end_turn, stop_sequence, max_steps, max_tokens, refusal, content_filter, context_window,
 --- pause_turn, budget, denied, cancelled, error; `error` is set with error and cancelled.
 ---@param prompt string|table
@@ -292,8 +299,8 @@ function Agent:run(prompt)
   local list = {}
   for i, message in ipairs(messages.list(prompt)) do list[i] = message end
   local run = setmetatable({
-    open = {}, agent = self, messages = list, id = core.util.random_id "run-", seq = 0, turn = 0, pauses = 0,
-    text = "", usage = { input_tokens = 0, output_tokens = 0 }, policy_state = {},
+    open = {}, agent = self, messages = list, id = util.random_id "run-", seq = 0, turn = 0, pauses = 0,
+    text = "", usage = { input_tokens = 0, output_tokens = 0 }, cost = 0, policy_state = {},
   }, Run)
   run.tell = function(event) run:emit(event) end
   -- Told exactly once, also when the task is closed under the run.

@@ -4,6 +4,7 @@ local _, core = ...
 
 local agent = require "barchan.agent"
 local exec = require "barchan.exec"
+local fallback = require "barchan.fallback"
 local messages = require "barchan.messages"
 local model = require "barchan.model"
 local policy = require "barchan.policy"
@@ -26,6 +27,7 @@ local barchan = {
 
   -- models and conversations
   model = model.create, -- { provider, name, … } -> model | nil, err
+  fallback = fallback, -- { model, … } -> a model that asks the next one when one cannot answer
   user = messages.user, -- (text | parts) -> message
   tool_result = messages.tool_result, -- (call, content, is_error) -> message
 

@@ -3,12 +3,15 @@ local _, core = ...
 
 local messages = require "barchan.messages"
 local options = require "barchan.options"
+local presets = require "barchan.presets"
+local prices = require "barchan.prices"
+local schema = require "barchan.schema"
 local toolset = require "barchan.toolset"
 
 local model = {}
 
 local create_spec = {
-  provider = "string",
+  provider = "string or table",
   name = "string",
   api_key = "string",
   base_url = "string",
@@ -35,12 +38,17 @@ local complete_spec = {
   max_tokens = "integer",
   temperature = "number",
   stop = "table",
+  effort = "string", -- how hard it thinks: minimal, low, medium, high, xhigh, max
+  schema = "table", -- JSON Schema of the answer; reply.output is its value
+  cache = "boolean", -- what stays the same of the conversation is cached
   extra = "table",
   stream = "boolean",
   on_delta = "function", -- (text of the answer, as it arrives)
   on_event = "function", -- (kind, data): text, reasoning, tool_call, restart; retry with a table
-  max = "integer", -- turns only
 }
+
+local turns_spec = { max = "integer" }
+for name, kind in pairs(complete_spec) do turns_spec[name] = kind end
 
 -- The model that is asked where nobody names one.
 local default_names = {
@@ -80,32 +88,73 @@ function Model:__tostring()
   return ("model %s:%s"):format(self.provider, self.name or "?")
 end
 
-function Model:__close() self.handle:close() end
+function Model:__close()
+  if self.handle then self.handle:close() end
+end
 
---- A model of a provider ("anthropic", "openai", "openai-responses", "gemini", "replay"). The key
---- comes from the environment unless given. `replay` is the transcript to play.
+-- A model whose `complete(request, emit)` is Lua: it gets the neutral request of barchan/model.h, may
+-- emit(kind, data) while it works, and returns a reply, of which only what there is must be given, or
+-- nil and an error.
+local function scripted(given)
+  if type(given.provider.complete) ~= "function" then
+    error("model: option 'provider': a name, or a table with a function 'complete', expected", 3)
+  end
+  for name in pairs(given) do
+    if name ~= "provider" and name ~= "name" and name ~= "stream" then
+      error(("model: option '%s' is for models over HTTP; this one is a function"):format(name), 3)
+    end
+  end
+  return setmetatable({
+    scripted = given.provider, provider = "lua", name = given.name, stream = given.stream,
+  }, Model)
+end
+
+-- The preset's fields below what was given.
+local function from_preset(preset, given)
+  local config = {}
+  for _, name in ipairs { "provider", "base_url", "headers", "allow_plain_http", "max_tokens" } do
+    config[name] = preset[name]
+  end
+  for name, value in pairs(given) do
+    if name ~= "provider" then config[name] = value end
+  end
+  if not config.api_key then config.key_variable = preset.key end
+  return config
+end
+
+local function no_key(provider, variable)
+  return core.util.error {
+    code = "auth",
+    message = ("model: no key for '%s': set %s, or give api_key"):format(provider, variable),
+    retryable = false,
+  }
+end
+
+--- A model of a provider ("anthropic", "openai", "openai-responses", "gemini", "replay"), of a preset
+--- (see barchan.presets), or one whose `complete` is a function of yours. The key comes from the
+--- environment unless given. `replay` is the transcript to play.
 ---@return barchan.Model? model
 ---@return table? err
 function model.create(given)
   options.check("model", given, create_spec)
-  local config = {}
-  for key, value in pairs(given) do config[key] = value end
+  if type(given.provider) == "table" then return scripted(given) end
+  local preset = presets[given.provider]
+  local config = from_preset(preset or { provider = given.provider }, given)
   config.stream = nil
   if config.max_retries == 0 then config.max_retries = -1 end -- in C 0 means the default
   config.provider = config.provider or (config.replay and "replay")
   if config.provider == nil then
     error("model: option 'provider' is missing: anthropic, openai, openai-responses, gemini or replay", 2)
   end
-  local known = environment[config.provider]
+  local known = not preset and environment[config.provider]
+  local at_home = known and not config.base_url and not core.util.getenv(known.base_url)
+  if preset and preset.key and not config.api_key and not core.util.has_key(preset.key) then
+    return nil, no_key(given.provider, preset.key)
+  end
   if known and (not config.base_url or config.use_key) then
     if not config.api_key and not core.util.has_key(known.key) and not config.base_url
       and not core.util.getenv(known.base_url) then
-      return nil, core.util.error {
-        code = "auth",
-        message = ("model: no key for '%s': set %s, or give api_key")
-          :format(config.provider, known.key),
-        retryable = false,
-      }
+      return nil, no_key(config.provider, known.key)
     end
     config.use_environment = true
   end
@@ -114,9 +163,11 @@ function model.create(given)
   if not handle then return nil, err end
   return setmetatable({
     handle = handle,
-    provider = config.provider,
+    provider = given.provider or config.provider,
     name = config.name,
     stream = given.stream,
+    extra = preset and preset.extra,
+    at_home = at_home, -- at the provider's own address
   }, Model)
 end
 
@@ -129,6 +180,9 @@ local function request_of(self, given)
     max_tokens = given.max_tokens,
     temperature = given.temperature,
     stop = given.stop,
+    effort = given.effort,
+    schema = given.schema,
+    cache = given.cache,
     extra = given.extra,
     stream = given.stream,
   }
@@ -137,7 +191,35 @@ local function request_of(self, given)
   local tools = given.tools
   if toolset.is_toolset(tools) then tools = tools:declarations() end
   if tools and #tools > 0 then request.tools = tools end
+  if self.extra then
+    local extra = {}
+    for name, value in pairs(self.extra) do extra[name] = value end
+    for name, value in pairs(given.extra or {}) do extra[name] = value end
+    request.extra = extra
+  end
   return request
+end
+
+-- What a function returned, as a whole reply.
+local function whole_reply(reply)
+  if type(reply) ~= "table" then
+    error("model: complete must return a reply or nil and an error, got " .. type(reply), 0)
+  end
+  reply.role = "assistant"
+  reply.text = reply.text or ""
+  reply.tool_calls = reply.tool_calls or {}
+  reply.usage = reply.usage or {}
+  if type(reply.text) ~= "string" or type(reply.tool_calls) ~= "table" or type(reply.usage) ~= "table" then
+    error("model: complete returned a reply whose text, tool_calls or usage is of a wrong type", 0)
+  end
+  for i, call in ipairs(reply.tool_calls) do
+    if type(call) ~= "table" or type(call.id) ~= "string" or type(call.name) ~= "string"
+      or type(call.arguments) ~= "table" then
+      error(("model: complete returned a reply whose call %d lacks id, name or arguments"):format(i), 0)
+    end
+  end
+  reply.stop_reason = reply.stop_reason or (#reply.tool_calls > 0 and "tool_use" or "end_turn")
+  return reply
 end
 
 -- { attempt = the coming one, wait = seconds, error = message, code }
@@ -147,19 +229,43 @@ local function retry_of(json)
   return retry
 end
 
+local function ask(self, request, wants, emit)
+  if self.scripted then
+    local reply, err = self.scripted.complete(request, emit)
+    if reply == nil then return nil, err end
+    return whole_reply(reply)
+  end
+  local completion <close>, err = self.handle:start(request, wants)
+  if not completion then return nil, err end
+  for kind, data in completion.next, completion do
+    emit(kind, kind == "retry" and retry_of(data) or data)
+  end
+  return completion:result()
+end
+
+-- `output` is the value of an answer by schema, `output_error` why there is none.
+local function take_output(reply, wanted)
+  if reply.stop_reason ~= "end_turn" and reply.stop_reason ~= "stop_sequence" then return end
+  local ok, value, err = pcall(core.json.decode, reply.text)
+  if not ok or value == nil then
+    reply.output_error = "the answer is no JSON: " .. tostring(ok and err or value)
+    return
+  end
+  local fits, problems = schema.check(value, wanted)
+  if fits then reply.output = value else reply.output_error = problems end
+end
+
 local function complete(self, given)
   local wants = given.on_delta ~= nil or given.on_event ~= nil
   if toolset.is_toolset(given.tools) then given.tools:refresh() end
-  local completion <close>, err = self.handle:start(request_of(self, given), wants)
-  if not completion then return nil, err end
-  for kind, data in completion.next, completion do
-    if kind == "retry" then data = retry_of(data) end
+  local reply, err = ask(self, request_of(self, given), wants, function(kind, data)
     if given.on_event then given.on_event(kind, data) end
     if given.on_delta and kind == "text" then given.on_delta(data) end
-  end
-  local reply, failure = completion:result()
-  if not reply then return nil, failure end
+  end)
+  if not reply then return nil, err end
   if toolset.is_toolset(given.tools) then given.tools:stamp(reply) end
+  if given.schema then take_output(reply, given.schema) end
+  if reply.cost == nil and self.name then reply.cost = prices(self.provider, self.name, reply.usage or {}) end
   return reply
 end
 
@@ -180,7 +286,7 @@ end
 --- answers its tool calls (tools:answer(reply, messages)). Ends after a reply without calls, or
 --- after `max` turns (default 8). Throws what a completion fails with.
 function Model:turns(given)
-  options.check("turns", given, complete_spec)
+  options.check("turns", given, turns_spec)
   if type(given.messages) ~= "table" then
     error("turns: option 'messages': a list expected, got " .. type(given.messages), 2)
   end

@@ -269,7 +269,66 @@ START_TEST(errors_are_judged_by_code_before_words)
 }
 END_TEST
 
+/* Members that each wire writes in its own way, or not at all. */
+START_TEST(effort_schema_and_cache)
+{
+    static const char text[] = "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"effort\":"
+                               "\"minimal\",\"schema\":{\"type\": \"object\"},\"cache\":true}";
+    static const struct {
+        const bc_provider *provider;
+        const char *name, *has[3];
+    } cases[] = {
+        {&bc_provider_anthropic,
+         "m",
+         {"\"output_config\":{\"effort\":\"low\",\"format\":{\"type\":\"json_schema\",\"schema\":"
+          "{\"type\": \"object\"}}}",
+          "\"cache_control\":{\"type\":\"ephemeral\"}"}},
+        {&bc_provider_openai,
+         "m",
+         {"\"reasoning_effort\":\"minimal\"",
+          "\"response_format\":{\"type\":\"json_schema\",\"json_schema\":{\"name\":\"answer\","
+          "\"schema\":{\"type\": \"object\"}}}"}},
+        {&bc_provider_openai_responses,
+         "m",
+         {"\"reasoning\":{\"effort\":\"minimal\"}",
+          "\"text\":{\"format\":{\"type\":\"json_schema\",\"name\":\"answer\",\"schema\":"
+          "{\"type\": \"object\"}}}"}},
+        {&bc_provider_gemini,
+         "gemini-3-pro",
+         {"\"responseMimeType\":\"application/json\",\"responseJsonSchema\":{\"type\": \"object\"}",
+          "\"thinkingConfig\":{\"thinkingLevel\":\"MINIMAL\"}"}},
+        {&bc_provider_gemini,
+         "gemini-2.5-pro",
+         {"\"thinkingConfig\":{\"thinkingBudget\":1024}"}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bc_model_info model = {.name = cases[i].name, .base_url = "https://h"};
+        bc_request request;
+        bc_buf body;
+        bc_buf_init(&body, 1 << 20);
+        ck_assert_int_eq(bc_request_parse(&request, text, sizeof text - 1, &err), 0);
+        ck_assert_int_eq(cases[i].provider->render(&model, &request, &body, &err), 0);
+        ck_assert_int_eq(bc_json_validate(bc_buf_data(&body), body.len, NULL), 0);
+        for (size_t j = 0; j < 3 && cases[i].has[j] != NULL; j++) {
+            ck_assert_msg(strstr(bc_buf_data(&body), cases[i].has[j]) != NULL, "%s lacks %s",
+                          bc_buf_data(&body), cases[i].has[j]);
+        }
+        bc_request_clear(&request);
+        bc_buf_clear(&body);
+    }
+    static const char *const bad[] = {
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"effort\":\"hard\"}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"schema\":[]}",
+        "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}],\"cache\":1}"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        bc_request request;
+        ck_assert_int_eq(bc_request_parse(&request, bad[i], strlen(bad[i]), &err), BARCHAN_EINVAL);
+    }
+}
+END_TEST
+
 UNIT_MAIN("provider_requests", ids_pair_in_every_turn, names_are_repaired, text_is_not_cut_at_a_nul,
           tools_of_extra_count, what_cannot_be_sent_is_refused_with_its_place,
           calls_of_a_message_are_limited, a_mixed_turn_takes_results_only,
-          a_header_that_is_too_large_is_named, errors_are_judged_by_code_before_words)
+          a_header_that_is_too_large_is_named, errors_are_judged_by_code_before_words,
+          effort_schema_and_cache)

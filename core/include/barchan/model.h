@@ -9,10 +9,15 @@
  *      {"role": "user", "content": "…" | [{"type":"text","text":"…"},
  *                                          {"type":"image","media_type":"image/png","data":"BASE64"}]},
  *      {"role": "assistant", … a reply, as it came …},
- *      {"role": "tool", "tool_call_id": "…", "name": "…", "content": "…" | [parts], "is_error":
- * false}], "tools": [{"name": "…", "description": "…", "parameters": {JSON Schema}}],
+ *      {"role": "tool", "tool_call_id": "…", "name": "…", "content": "…" | [parts],
+ *       "is_error": false}],
+ *    "tools": [{"name": "…", "description": "…", "parameters": {JSON Schema}}],
  *    "tool_choice": "auto" | "any" | "none" | {"name": "…"},
  *    "parallel_tool_calls": true, "max_tokens": 16000, "temperature": 0.5, "stop": ["…"],
+ *    "effort": "minimal" | "low" | "medium" | "high" | "xhigh" | "max",   how hard it thinks
+ *    "schema": {JSON Schema},         the answer's text is JSON that fits it
+ *    "cache": true,                   what stays the same of the conversation is cached, where that
+ *                                     must be asked for
  *    "stream": true, "extra": {… merged into the provider's request body …}}
  * Only "messages" is required; members that are not listed here are refused. A member of "extra"
  * replaces the body's own of that name, null removes it. Exactly one tool message answers each call
@@ -27,21 +32,22 @@
  *    "refusal": "…",                  absent when there is none
  *    "tool_calls": [{"id": "…", "name": "…", "arguments": {…}}],    only calls that may be run;
  *                                     arguments nest at most 64 deep
- *    "invalid_tool_calls": [{"id", "name", "arguments_text", "error", "position"}],  answer them as
- *                                     errors; position is the place among all calls of the turn,
- * from 0; absent when there are none "stop_reason": "end_turn" | "tool_use" | "max_tokens" |
- * "stop_sequence" | "refusal" | "content_filter" | "pause_turn" | "context_window" | "error",
+ *    "invalid_tool_calls": [{"id", "name", "arguments_text", "error", "position"}],
+ *                                     answer them as errors; position: the place among all calls
+ *                                     of the turn, from 0; absent when there are none
+ *    "stop_reason": "end_turn" | "tool_use" | "max_tokens" | "stop_sequence" | "refusal" |
+ *                   "content_filter" | "pause_turn" | "context_window" | "error",
  *    "raw_stop_reason": "…",          the provider's own label, null when it gave none
  *    "usage": {"input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens",
  *              "reasoning_tokens"},   input_tokens excludes the cached ones; absent: not told
  *    "model": "…", "id": "…", "request_id": "…",
- *    "raw": {"provider": "…", "model": "…", "base_url": "…", "view": "digest", "turn": "JSON
- * text"}} `raw.turn` is the provider's own bytes. It goes back verbatim to the same provider as
- * long as the reply's view (text, tool_calls) is unedited, and is dropped otherwise.
+ *    "raw": {"provider": "…", "model": "…", "base_url": "…", "view": "…", "turn": "…"}}
+ * `raw.turn` is JSON text of the provider's own bytes. It goes back verbatim to the same provider
+ * as long as the reply's view (text, tool_calls) is unedited, and is dropped otherwise.
  *
  * Replay transcript (provider "replay"): JSON Lines, UTF-8, at most 64 MiB, blank lines ignored.
- *   {"type": "transcript", "version": 1}                    first line, or missing; another version
- * is refused
+ *   {"type": "transcript", "version": 1}                    first line, or missing; another
+ *                                                           version is refused
  *   {"type": "model_reply", "reply": {… a reply object …}}  one per completion, played in order
  * Lines of other types, and other members, are ignored, so a log of a whole run can be played. Any
  * member of a reply may be missing: "role" is then "assistant", "text" "", "tool_calls" [],

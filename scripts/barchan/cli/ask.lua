@@ -81,7 +81,7 @@ local function model_options(given)
   local chosen = given.model or model.default()
   if not chosen and given["base-url"] then args.fail("--base-url needs --model, as openai:NAME") end
   if not chosen then
-    args.fail("no model to ask: set ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY, give --model, or --replay FILE")
+    args.fail "no model to ask: set ANTHROPIC_API_KEY (OPENAI_, GEMINI_), give --model, or --replay FILE"
   end
   local provider, name = chosen:match("^([^:]+):(.+)$")
   if not provider then args.fail("--model takes PROVIDER:NAME, got '%s'", chosen) end

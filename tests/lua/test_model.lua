@@ -1,0 +1,146 @@
+-- Models that are functions, presets, fallbacks, prices, answers by schema. Wires are tested elsewhere.
+local lu = require "luaunit"
+local barchan = require "barchan"
+
+local T = {}
+
+local function says(reply, seen)
+  return assert(barchan.model { name = "fake", provider = { complete = function(request, emit)
+    if seen then seen[#seen + 1] = request end
+    if type(reply) == "function" then return reply(request, emit) end
+    return reply
+  end } })
+end
+
+function T:test_a_model_may_be_a_function()
+  local seen, deltas = {}, {}
+  local model = says(function(_, emit)
+    emit("text", "he")
+    barchan.sleep(0)
+    emit("text", "llo")
+    return { text = "hello", usage = { output_tokens = 2 } }
+  end, seen)
+  local reply = assert(model:complete {
+    messages = "hi", system = "s", effort = "low", cache = true, tools = barchan.toolset { "exec" },
+    on_delta = function(text) deltas[#deltas + 1] = text end,
+  })
+  lu.assertEquals(deltas, { "he", "llo" })
+  lu.assertEquals({ reply.role, reply.text, reply.stop_reason, reply.tool_calls }, { "assistant", "hello", "end_turn", {} })
+  lu.assertEquals({ seen[1].system, seen[1].effort, seen[1].cache, seen[1].stream }, { "s", "low", true, true })
+  lu.assertEquals(seen[1].messages[1], barchan.user "hi")
+  lu.assertEquals(seen[1].tools[1].name, "exec")
+end
+
+function T:test_what_it_returns_is_checked()
+  lu.assertErrorMsgContains("got string", function() says("text"):complete "hi" end)
+  lu.assertErrorMsgContains("call 1 lacks", function() says({ tool_calls = { {} } }):complete "hi" end)
+  lu.assertErrorMsgContains("wrong type", function() says({ text = 5 }):complete "hi" end)
+  local none, err = says(function() return nil, { code = "quota" } end):complete "hi"
+  lu.assertNil(none)
+  lu.assertEquals(err.code, "quota")
+  lu.assertErrorMsgContains("function 'complete'", barchan.model, { provider = {} })
+  lu.assertErrorMsgContains("'api_key' is for models over HTTP", barchan.model,
+    { provider = { complete = print }, api_key = "x" })
+end
+
+function T:test_an_agent_runs_on_it()
+  local turn = 0
+  local model = says(function(request)
+    turn = turn + 1
+    if turn == 1 then return { tool_calls = { { id = "1", name = "add", arguments = { a = 1 } } } } end
+    return { text = request.messages[#request.messages].content }
+  end)
+  local tools = barchan.toolset { { name = "add", description = "", run = function(args) return args.a + 1 end } }
+  local result = barchan.agent { model = model, tools = tools }:run "?"
+  lu.assertEquals({ result.text, result.stop_reason, result.cost }, { "2", "end_turn", nil })
+end
+
+function T:test_answers_by_schema()
+  local wanted = { type = "object", properties = { n = { type = "integer" } }, required = { "n" } }
+  local function output(text)
+    local reply = assert(says({ text = text }):complete { messages = "hi", schema = wanted })
+    return reply.output, reply.output_error
+  end
+  lu.assertEquals(output '{"n": 5}', { n = 5 })
+  local none, problem = output "five"
+  lu.assertNil(none)
+  lu.assertStrContains(problem, "no JSON")
+  none, problem = output '{"n": "5"}'
+  lu.assertNil(none)
+  lu.assertStrContains(problem, "n: integer expected")
+  local cut = assert(says({ text = "{", stop_reason = "max_tokens" }):complete { messages = "hi", schema = wanted })
+  lu.assertNil(cut.output_error)
+end
+
+function T:test_fallback_asks_the_next_one()
+  local asked, events = {}, {}
+  local function failing(name, code, partial)
+    return says(function(_, emit)
+      asked[#asked + 1] = name
+      if partial then emit("text", partial) end
+      return nil, { code = code, message = code }
+    end)
+  end
+  local model = barchan.fallback {
+    failing("a", "overloaded", "half"), failing("b", "auth"), says { text = "c answers" },
+  }
+  local reply = assert(model:complete { messages = "hi", on_event = function(kind, data)
+    events[#events + 1] = kind .. ":" .. data
+  end })
+  lu.assertEquals({ reply.text, table.concat(asked) }, { "c answers", "ab" })
+  lu.assertEquals(events, { "text:half", "restart:" })
+  asked = {}
+  local none, err = barchan.fallback { failing("a", "invalid_request"), failing("b", "auth") }:complete "hi"
+  lu.assertNil(none)
+  lu.assertEquals({ err.code, table.concat(asked) }, { "invalid_request", "a" })
+  lu.assertErrorMsgContains("a list of models", barchan.fallback, {})
+  lu.assertErrorMsgContains("model 1", barchan.fallback, { 5 })
+end
+
+function T:test_presets()
+  local presets = require "barchan.presets"
+  local none, err = barchan.model { provider = "groq", name = "x" }
+  if not os.getenv "GROQ_API_KEY" then
+    lu.assertNil(none)
+    lu.assertStrContains(tostring(err), "GROQ_API_KEY")
+  end
+  presets.here = { provider = "openai", base_url = "http://127.0.0.1:9", extra = { top_k = 1 } }
+  local model = assert(barchan.model { provider = "here", name = "x", max_retries = 0 })
+  local failed
+  none, failed = model:complete "hi"
+  presets.here = nil
+  lu.assertNil(none)
+  lu.assertStrContains(tostring(failed), "127.0.0.1:9")
+  lu.assertEquals(tostring(model), "model here:x")
+end
+
+function T:test_cost_is_known_or_nil()
+  local prices = require "barchan.prices"
+  local usage = { input_tokens = 1000000, cache_read_tokens = 1000000, output_tokens = 100000 }
+  prices["lua:fake"] = { input = 2, cache_read = 0.5, output = 10 }
+  lu.assertAlmostEquals(says({ text = "", usage = usage }):complete("hi").cost, 3.5, 1e-9)
+  prices["lua:fake"] = nil
+  lu.assertNil(says({ text = "", usage = usage }):complete("hi").cost)
+  lu.assertAlmostEquals(prices("openai", "gpt-5-2025-08-07", usage), 1.25 + 0.125 + 1, 1e-9)
+  lu.assertAlmostEquals(prices("openai-responses", "gpt-5-mini", usage), 0.25 + 0.025 + 0.2, 1e-9)
+  lu.assertNil(prices("openai", "gpt-5-ultra", usage))
+  lu.assertNil(prices("openai", "gpt-5", {}))
+end
+
+function T:test_options_are_of_one_call()
+  local model = says { text = "" }
+  lu.assertErrorMsgContains("unknown option 'max'", model.complete, model, { messages = "hi", max = 2 })
+  local n = 0
+  for _ in model:turns { messages = { barchan.user "hi" }, max = 2 } do n = n + 1 end
+  lu.assertEquals(n, 1)
+end
+
+-- The default loop says that it may be copied.
+function T:test_a_copy_of_the_agent_is_an_agent()
+  local top = assert(debug.getinfo(1, "S").source:match "^@(.-)tests/lua/")
+  local copy = assert(loadfile(top .. "scripts/barchan/agent.lua"))()
+  local result = copy.create { model = says { text = "copied" } }:run "?"
+  lu.assertEquals({ result.text, result.stop_reason }, { "copied", "end_turn" })
+end
+
+return { TestModel = T }
