@@ -140,4 +140,37 @@ static inline void bc_wire_get_limits(bc_wire_reader *in, bc_limits *l)
     }
 }
 
+/* Asked of process 1; each is a stream of its own with one answer. */
+enum bc_ask { BC_ASK_USAGE = 1 }; /* the answer is a bc_usage */
+
+typedef struct bc_usage {
+    uint64_t user_us, system_us;
+    uint64_t memory_bytes, memory_peak_bytes, memory_kib_ms;
+    uint64_t disk_bytes;
+    uint32_t cpu_counted, memory_counted; /* by the kernel, for the sandbox as a whole */
+} bc_usage;
+#define BC_USAGE_BYTES (6u * 8u + 2u * 4u)
+
+static inline void bc_wire_put_usage(bc_wire_writer *out, const bc_usage *u)
+{
+    const uint64_t large[] = {u->user_us,           u->system_us,     u->memory_bytes,
+                              u->memory_peak_bytes, u->memory_kib_ms, u->disk_bytes};
+    for (size_t i = 0; i < 6; i++) {
+        bc_wire_put_u64(out, large[i]);
+    }
+    bc_wire_put_u32(out, u->cpu_counted);
+    bc_wire_put_u32(out, u->memory_counted);
+}
+
+static inline void bc_wire_get_usage(bc_wire_reader *in, bc_usage *u)
+{
+    uint64_t *large[] = {&u->user_us,           &u->system_us,     &u->memory_bytes,
+                         &u->memory_peak_bytes, &u->memory_kib_ms, &u->disk_bytes};
+    for (size_t i = 0; i < 6; i++) {
+        *large[i] = bc_wire_u64(in);
+    }
+    u->cpu_counted = bc_wire_u32(in);
+    u->memory_counted = bc_wire_u32(in);
+}
+
 #endif

@@ -73,6 +73,10 @@ static void on_frame(struct init *init, const bc_frame *frame)
         file_start(init, frame);
         return;
     }
+    if (frame->type == BC_FRAME_ASK) {
+        ask_start(init, frame);
+        return;
+    }
     struct job *job = job_find(init, frame->stream);
     if (job == NULL || job->stage == JOB_DETACHED) return; /* it has just ended */
     switch (frame->type) {
@@ -169,7 +173,8 @@ static void on_time(struct init *init)
 static void arm_timer(struct init *init)
 {
     int64_t next = init->lease_end_us;
-    if (init->look_us == 0 && watch_is_needed(init)) init->look_us = sys_boot_us() + WATCH_US;
+    int64_t interval = init->look_us == 0 ? watch_interval(init) : 0;
+    if (interval != 0) init->look_us = sys_boot_us() + interval;
     if (init->look_us != 0 && init->look_us < next) next = init->look_us;
     for (unsigned i = 0; i < init->job_count; i++) {
         int64_t deadline = init->jobs[i]->deadline_us;
@@ -272,6 +277,7 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
     init.apart = plan->groups.apart;
     memcpy(init.group_files, plan->groups.files, sizeof init.group_files);
     init.lease_end_us = sys_boot_us() + plan->lease_ms * 1000;
+    init.usage.sampled_us = sys_boot_us();
     sys_sigprocmask(SIG_SETMASK, &all);
     init.signal_fd = (int)sys_signalfd(&handled, O_CLOEXEC | O_NONBLOCK);
     init.timer_fd = (int)SYS2(SYS_timerfd_create, CLOCK_BOOTTIME, O_CLOEXEC | O_NONBLOCK);

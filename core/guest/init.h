@@ -18,6 +18,8 @@
 
 /* How often the limits are looked at that the kernel does not hold. */
 #define WATCH_US 20000
+/* How often memory is looked at otherwise, while commands run. */
+#define SAMPLE_US 1000000
 
 struct queue {
     unsigned char *data;
@@ -30,6 +32,7 @@ struct output {
     uint32_t type; /* BC_FRAME_OUT or BC_FRAME_ERR */
     bool capped;
     bool discard;       /* read and thrown away: a detached command's */
+    bool complete;      /* what comes from now on is not part of the result */
     uint32_t credit;    /* bytes that may still be sent */
     uint64_t head_left; /* capped: bytes that are still sent as they come */
     uint64_t tail_max;  /* capped: then the last ones are kept here … */
@@ -41,6 +44,13 @@ struct output {
 
 struct cpu_time {
     uint64_t user_us, system_us;
+};
+
+/* See usage.c. */
+struct usage {
+    struct cpu_time ended; /* of commands that have ended */
+    uint64_t memory_now, memory_peak, memory_kib_ms;
+    int64_t sampled_us;
 };
 
 enum job_kind { JOB_EXEC, JOB_FILE };
@@ -104,9 +114,10 @@ struct init {
     enum held_by memory_by, pids_by;
     int group_files[GROUP_FILES]; /* enum group_file; -1: none */
     bool apart;                   /* commands stand in a group, process 1 does not */
+    int64_t look_cost_us;         /* how long the last look took */
     int64_t look_us;              /* when to look at them again; 0: no need */
-    uint64_t memory_peak;         /* as far as it was looked at */
-    uint64_t pids_full;           /* how often all processes were in use */
+    struct usage usage;
+    uint64_t pids_full; /* how often all processes were in use */
     struct queue in, out;
     struct job *jobs[MAX_JOBS];
     unsigned job_count;
@@ -161,8 +172,26 @@ void exec_stop(struct job *job, int sig);
 void exec_note_start(struct init *init, struct job *job);
 void exec_report(struct init *init, struct job *job);
 
-/* watch.c */
-bool watch_is_needed(const struct init *init);
+/* ask.c */
+void ask_start(struct init *init, const bc_frame *frame);
+
+/* usage.c */
+struct person;
+void usage_add_ended(struct init *init, const struct job *job);
+/* Memory that is really its own: shared pages count in part. Where the kernel does not tell (the
+ * process has made itself unreadable), all its resident memory. */
+uint64_t usage_memory_of(const struct person *person);
+/* Notes the memory in use; only if a control group counts it, which is cheap. */
+bool usage_sample_counted(struct init *init);
+void usage_sample(struct init *init);
+bc_usage usage_now(struct init *init);
+static inline uint64_t us_of(struct timeval tv)
+{
+    return (uint64_t)tv.tv_sec * 1000000 + (uint64_t)tv.tv_usec;
+}
+
+/* watch.c: how soon to look again, in us; 0: no need. */
+int64_t watch_interval(const struct init *init);
 void watch_look(struct init *init);
 
 /* meters.c: 0 or false where nothing counts. */

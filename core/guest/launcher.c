@@ -109,10 +109,15 @@ static int start(struct launcher *l, struct plan *plan, const char *template, st
 
 static void report_ended(const struct launcher *l, uint32_t tag, uint32_t status, uint32_t ending)
 {
-    unsigned char bytes[8];
+    unsigned char bytes[28];
     bc_wire_writer payload = {.data = bytes, .cap = sizeof bytes};
+    uint64_t user_us = 0, system_us = 0;
+    bool counted = groups_read_cpu(&l->world.groups, tag, &user_us, &system_us);
     bc_wire_put_u32(&payload, status);
     bc_wire_put_u32(&payload, ending);
+    bc_wire_put_u32(&payload, counted);
+    bc_wire_put_u64(&payload, user_us);
+    bc_wire_put_u64(&payload, system_us);
     send_control(l, BC_CONTROL_ENDED, tag, &payload);
 }
 
@@ -183,8 +188,8 @@ static void bury(struct launcher *l, unsigned i)
     int status = 0;
     if (waitpid(child->pid, &status, WNOHANG | __WALL) != child->pid) return;
     slot_give_back(&l->world, &child->slot);
-    groups_remove(&l->world.groups, child->tag);
     report_ended(l, child->tag, (uint32_t)status, child->ending);
+    groups_remove(&l->world.groups, child->tag);
     close(child->pidfd);
     l->children[i] = l->children[--l->count];
 }

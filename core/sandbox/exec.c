@@ -124,6 +124,7 @@ static int read_exit(barchan_exec *exec, const bc_frame *frame)
                                          .user_us = (int64_t)e.user_us,
                                          .system_us = (int64_t)e.system_us,
                                          .max_rss_bytes = (int64_t)e.max_rss_bytes};
+    bc_usage_add(exec->stream.sbx, &result->usage);
     if (exec->streaming) return e.out_dropped != 0 || e.err_dropped != 0 ? -1 : 0;
     if (bc_exec_take_output(&exec->out, e.out_dropped, &result->out) == -1) return -1;
     return bc_exec_take_output(&exec->err_out, e.err_dropped, &result->err_out) == -1 ? -1 : 0;
@@ -282,6 +283,7 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
     if (rc == 0) rc = bc_stream_open(&exec->stream, sbx, &exec_ops, err);
     if (rc < 0) return rc;
     sbx->running++;
+    sbx->execs++;
     exec->counted = sbx;
     rc = bc_timer_open(&exec->timer, sbx->rt, on_late, exec, err);
     if (rc == 0) rc = send_request(exec, options, err);

@@ -64,6 +64,11 @@ struct barchan_sandbox {
     int running; /* execs among them */
     uint32_t last_stream;
     int abandoned; /* streams were given up that the guest may still use */
+    /* usage.c */
+    bc_usage used;
+    uint64_t exec_us[2]; /* sum of the results: user, system */
+    uint64_t bytes_in, bytes_out, execs;
+    struct usage_call *last_calls; /* waiting for the last count */
     /* backend_namespace.c */
     uint32_t tag;
     int guest_fd; /* until the launcher has it */
@@ -79,11 +84,21 @@ struct bc_room {
 };
 bc_room *bc_sandbox_room(barchan_runtime *rt);
 
-/* sandbox.c */
+/* create.c */
 int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, const bc_backend *backend,
                            barchan_sandbox_created_fn done, void *ud, barchan_error *err);
+/* It is ready, or failed for this reason; told by the next dispatch. */
+void bc_created_settle(barchan_sandbox *sbx, const barchan_error *why);
+/* It is about to be destroyed; told at once. */
+void bc_created_abandon(barchan_sandbox *sbx);
+
+/* sandbox.c */
+extern const bc_channel_handler bc_sandbox_channel;
 void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barchan_error *why);
+/* Its memory stays until the last reference is dropped. */
+void bc_sandbox_ref(barchan_sandbox *sbx);
+void bc_sandbox_unref(barchan_sandbox *sbx);
 /* A call on the sandbox is allowed: it exists and has not ended. */
 int bc_sandbox_check(const barchan_sandbox *sbx, barchan_error *err);
 int bc_stream_open(bc_stream *stream, barchan_sandbox *sbx, const bc_stream_ops *ops,
@@ -97,6 +112,13 @@ int bc_stream_credit(bc_stream *stream, uint32_t type, uint32_t bytes);
 /* limits.c: checks them and fills in the defaults. */
 int bc_limits_read(barchan_sandbox *sbx, const barchan_limits *limits, barchan_error *err);
 
+/* usage.c */
+void bc_usage_add(barchan_sandbox *sbx, const barchan_exec_usage *usage);
+/* The backend has counted the sandbox's processor time to its end. */
+void bc_usage_ended(barchan_sandbox *sbx, uint64_t user_us, uint64_t system_us);
+/* Nothing more will be known. */
+void bc_usage_settle(barchan_sandbox *sbx);
+
 /* profile.c */
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);
 void bc_profile_clear(barchan_sandbox *sbx);
@@ -109,7 +131,9 @@ int bc_env_check(const char *const *env, const char *what, barchan_error *err);
 int bc_put_wire_u32(bc_buf *out, uint32_t value);
 int bc_put_wire_u64(bc_buf *out, uint64_t value);
 int bc_put_wire_string(bc_buf *out, const char *text, size_t len);
-/* Fills `err` from a failure the guest sent; negative: malformed. */
+/* Fills `err` from what the guest sent, code 0 for success; negative: malformed. */
+int bc_read_status(bc_wire_reader *in, barchan_error *err);
+/* The same for what can only be a failure, and is all there is. */
 int bc_read_failure(bc_wire_reader *in, barchan_error *err);
 
 #endif

@@ -50,10 +50,13 @@ static void on_message(bc_launcher *launcher, const bc_frame *message)
             bc_error_set(&launcher->error, BARCHAN_EPROTOCOL, "the launcher failed");
         }
     } else if (message->type == BC_CONTROL_ENDED) {
-        uint32_t status = bc_wire_u32(&in), ending = bc_wire_u32(&in);
+        uint32_t status = bc_wire_u32(&in), ending = bc_wire_u32(&in), counted = bc_wire_u32(&in);
+        uint64_t user_us = bc_wire_u64(&in), system_us = bc_wire_u64(&in);
         barchan_sandbox *sbx = find(launcher, message->stream);
         (void)status;
-        if (sbx != NULL && bc_wire_done(&in)) bc_sandbox_gone(sbx, ending, NULL);
+        if (sbx == NULL || !bc_wire_done(&in)) return;
+        if (counted) bc_usage_ended(sbx, user_us, system_us);
+        bc_sandbox_gone(sbx, ending, NULL);
     }
 }
 

@@ -87,6 +87,11 @@ end
 --- id, state, end_reason, template, age, lease_left, running, layers
 function Sandbox:status() return self.handle:status() end
 
+--- What it has used so far, or had when it ended: wall, cpu, user, system (seconds); memory,
+--- memory_peak, disk (bytes), memory_byte_seconds; bytes_in, bytes_out; execs; cpu_counted and
+--- memory_counted tell whether the kernel counted the whole, or process 1 what it saw.
+function Sandbox:usage() return self.handle:usage() end
+
 --- Starts to end everything in it. Never waits; idempotent.
 function Sandbox:terminate() self.handle:terminate() end
 

@@ -57,6 +57,21 @@ function T:test_limits()
   lu.assertEquals(assert(sbx:exec "echo next").out, "next\n")
 end
 
+function T:test_usage()
+  local sbx <close> = sandbox()
+  assert(sbx:exec { "cat", stdin = "12345" })
+  sbx.files:write("f", ("x"):rep(100000))
+  local u = assert(sbx:usage())
+  lu.assertEquals({ u.execs, u.bytes_in, u.bytes_out }, { 1, 100005, 5 })
+  lu.assertTrue(u.disk >= 100000 and u.wall > 0 and u.cpu == u.user + u.system)
+  lu.assertIsBoolean(u.cpu_counted)
+  lu.assertIsBoolean(u.memory_counted)
+  sbx:terminate()
+  local last = assert(sbx:usage())
+  lu.assertEquals({ last.execs, last.disk }, { 1, 0 })
+  lu.assertTrue(last.cpu >= u.cpu)
+end
+
 function T:test_limits_are_checked()
   lu.assertErrorMsgContains("did you mean 'memory'", barchan.sandbox, { limits = { memry = 1 } })
   lu.assertErrorMsgContains("'pids' must be greater", barchan.sandbox, { limits = { pids = 0 } })

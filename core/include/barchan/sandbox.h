@@ -233,6 +233,36 @@ BARCHAN_API int barchan_exec_write(barchan_exec *exec, const void *data, size_t 
                                    barchan_error *err);
 BARCHAN_API int barchan_exec_close_input(barchan_exec *exec, barchan_error *err);
 
+/* ---- usage ---------------------------------------------------------------------------- */
+
+typedef struct barchan_usage {
+    size_t struct_size; /* set by the caller */
+    int64_t wall_us;    /* since its creation */
+    int64_t user_us;    /* processor time of everything in it */
+    int64_t system_us;
+    int cpu_counted; /* 1: by the kernel, for the sandbox as a whole. 0: what process 1 has seen,
+                        which misses children that nobody waited for, and, once it has ended, what
+                        ran at its end */
+    uint64_t memory_bytes; /* of processes and files, now; 0 once ended */
+    uint64_t memory_peak_bytes;
+    double
+        memory_byte_seconds; /* memory over time, from samples: one a second while commands run */
+    int memory_counted;      /* 1: by the kernel; 0: samples of what processes and files take */
+    uint64_t disk_bytes;     /* of the storage, now; 0 once ended */
+    uint64_t bytes_in,
+        bytes_out; /* over the channel: input and written files, output and read ones */
+    uint64_t execs;
+} barchan_usage;
+
+/* What the sandbox has used so far, or had when it ended. */
+BARCHAN_API int barchan_sandbox_usage(barchan_sandbox *sbx, barchan_usage *usage,
+                                      barchan_error *err);
+typedef void (*barchan_usage_fn)(const barchan_usage *usage, const barchan_error *err, void *ud);
+/* `done` is called exactly once when this returned 0, later, never inside this call. Destroying the
+ * sandbox meanwhile does not change that. */
+BARCHAN_API int barchan_sandbox_usage_start(barchan_sandbox *sbx, barchan_usage_fn done, void *ud,
+                                            barchan_error *err);
+
 /* ---- files ---------------------------------------------------------------------------- */
 
 typedef enum barchan_file_type {

@@ -68,7 +68,9 @@ local function parse_limits(text)
     local value = tonumber(digits)
     if not value then args.fail("--limits takes name=number,…, got '%s'", item) end
     local kind = sandbox.limits[name]
-    if not kind then args.fail("--limits: %s", options.unknown("limit", name, options.sorted_keys(sandbox.limits))) end
+    if not kind then
+      args.fail("--limits: %s", options.unknown("limit", name, options.sorted_keys(sandbox.limits)))
+    end
     if unit ~= "" and not in_bytes[name] then args.fail("--limits: %s takes no unit", name) end
     if kind == "integer" then value = math.tointeger(value * units[unit]) end
     if not value then args.fail("--limits: %s takes a whole number, got '%s'", name, item) end
