@@ -114,6 +114,13 @@ static int l_sandbox_create(lua_State *L)
         return luaL_error(L, "option 'template': only \"host\" is available to these scripts");
     }
     profile.lease_ms = bl_opt_ms(L, 1, "lease", 0);
+    profile.idle_timeout_ms = bl_opt_ms(L, 1, "idle_timeout", 0);
+    const char *lease_end = bl_opt_string(L, 1, "on_lease_end", NULL);
+    if (lease_end != NULL && strcmp(lease_end, "pause") == 0) {
+        profile.on_lease_end = BARCHAN_LEASE_PAUSE;
+    } else if (lease_end != NULL && strcmp(lease_end, "terminate") != 0) {
+        return luaL_error(L, "option 'on_lease_end': \"terminate\" or \"pause\" expected");
+    }
     read_limits(L, &profile.limits);
     profile.timeout_ms = bl_opt_int_ms(L, 1, "timeout");
     profile.best_effort = bl_opt_flag(L, 1, "best_effort");
@@ -196,13 +203,12 @@ void bl_open_sandbox(lua_State *L)
 {
     static const luaL_Reg functions[] = {
         {"create", l_sandbox_create}, {"doctor", bl_doctor}, {NULL, NULL}};
-    static const luaL_Reg methods[] = {{"exec", bl_sandbox_exec},
-                                       {"file", bl_sandbox_file},
-                                       {"status", l_sandbox_status},
-                                       {"usage", bl_sandbox_usage},
-                                       {"terminate", l_sandbox_terminate},
-                                       {"close", l_sandbox_close},
-                                       {NULL, NULL}};
+    static const luaL_Reg methods[] = {
+        {"exec", bl_sandbox_exec},     {"file", bl_sandbox_file},
+        {"status", l_sandbox_status},  {"usage", bl_sandbox_usage},
+        {"pause", bl_sandbox_pause},   {"resume", bl_sandbox_resume},
+        {"extend", bl_sandbox_extend}, {"terminate", l_sandbox_terminate},
+        {"close", l_sandbox_close},    {NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
     bl_open_exec(L);
     bl_open_sandbox_ask(L);

@@ -25,6 +25,9 @@ barchan_sandbox *bl_check_sandbox(lua_State *L, int index);
 
 int bl_sandbox_exec(lua_State *L);  /* sandbox:exec(options) -> exec handle | nil, err */
 int bl_sandbox_usage(lua_State *L); /* sandbox:usage() -> table | nil, err */
+int bl_sandbox_pause(lua_State *L); /* sandbox:pause() -> true | nil, err */
+int bl_sandbox_resume(lua_State *L);
+int bl_sandbox_extend(lua_State *L); /* sandbox:extend(seconds) -> true | nil, err */
 int bl_doctor(lua_State *L); /* doctor() -> list of { name, state, detail, remedy } | nil, err */
 int bl_sandbox_file(lua_State *L); /* sandbox:file(request) -> result | nil, err */
 void bl_open_exec(lua_State *L);   /* registers the exec handle's class */

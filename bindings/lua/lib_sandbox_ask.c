@@ -95,6 +95,89 @@ int bl_sandbox_usage(lua_State *L)
     return bl_wait(L, &self->call.op, finish_usage);
 }
 
+/* ---- pause and resume ---- */
+
+#define PAUSE_META "barchan.core.pause"
+
+struct pause {
+    bl_call call; /* first */
+    int failed;
+    barchan_error err;
+};
+
+static void on_paused(const barchan_error *err, void *ud)
+{
+    bl_link *link = ud;
+    struct pause *self = link->owner;
+    free(link);
+    if (self == NULL) return;
+    self->call.link = NULL;
+    self->failed = err != NULL;
+    if (err != NULL) self->err = *err;
+    bl_op_ready(&self->call.op);
+}
+
+static void cancel_pause(bl_op *op)
+{
+    bl_link_drop(&((struct pause *)op)->call.link);
+    bl_op_unref(op);
+}
+
+static int finish_pause(lua_State *L, bl_op *op)
+{
+    struct pause *self = (struct pause *)op;
+    bl_op_unref(op);
+    if (self->failed) return bl_fail(L, &self->err);
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
+static int l_pause_gc(lua_State *L)
+{
+    struct pause *self = luaL_checkudata(L, 1, PAUSE_META);
+    bl_op_detach(&self->call.op);
+    bl_link_drop(&self->call.link);
+    return 0;
+}
+
+static int pause_or_resume(lua_State *L, int (*start)(barchan_sandbox *, barchan_sandbox_done_fn,
+                                                      void *, barchan_error *))
+{
+    barchan_sandbox *sbx = bl_check_sandbox(L, 1);
+    lua_settop(L, 1);
+    struct pause *self = bl_call_new(L, sizeof *self, PAUSE_META, cancel_pause);
+    barchan_error err;
+    if (start(sbx, on_paused, self->call.link, &err) < 0) {
+        return bl_call_failed(L, &self->call, &err);
+    }
+    bl_link_given(self->call.link);
+    return bl_wait(L, &self->call.op, finish_pause);
+}
+
+int bl_sandbox_pause(lua_State *L)
+{
+    return pause_or_resume(L, barchan_sandbox_pause_start);
+}
+
+int bl_sandbox_resume(lua_State *L)
+{
+    return pause_or_resume(L, barchan_sandbox_resume_start);
+}
+
+int bl_sandbox_extend(lua_State *L)
+{
+    barchan_sandbox *sbx = bl_check_sandbox(L, 1);
+    lua_Number seconds = luaL_checknumber(L, 2);
+    luaL_argcheck(L, seconds > 0 && seconds <= 1e9, 2,
+                  "a number of seconds greater than 0 expected");
+    barchan_error err;
+    if (barchan_sandbox_extend(sbx, (int64_t)(seconds * 1000 + 0.5), &err) < 0) {
+        return bl_fail(L, &err);
+    }
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
 /* ---- doctor ---- */
 
 #define DOCTOR_META "barchan.core.doctor"
@@ -169,5 +252,6 @@ void bl_open_sandbox_ask(lua_State *L)
 {
     static const luaL_Reg none[] = {{NULL, NULL}};
     bl_new_class(L, USAGE_META, none, l_usage_gc, NULL);
+    bl_new_class(L, PAUSE_META, none, l_pause_gc, NULL);
     bl_new_class(L, DOCTOR_META, none, l_doctor_gc, NULL);
 }

@@ -22,13 +22,29 @@ static void answer_usage(struct init *init, uint32_t stream)
     answer(init, stream, 0, "", bytes, out.len);
 }
 
+void ask_answer(struct init *init, uint32_t stream, uint32_t status, const char *message)
+{
+    answer(init, stream, status, message, NULL, 0);
+}
+
+static void extend(struct init *init, uint32_t stream, uint64_t ms)
+{
+    init->lease_end_us = sys_boot_us() + (int64_t)ms * 1000;
+    init->armed_us = 0; /* the timer may be set to a later time than the new end */
+    ask_answer(init, stream, 0, "");
+}
+
 void ask_start(struct init *init, const bc_frame *frame)
 {
     bc_wire_reader in = bc_wire_read(frame);
     uint32_t what = bc_wire_u32(&in);
+    uint64_t argument = bc_wire_u64(&in);
     if (!bc_wire_done(&in) || frame->stream == 0) init_die(init, "malformed question");
     switch (what) {
     case BC_ASK_USAGE: answer_usage(init, frame->stream); break;
+    case BC_ASK_EXTEND: extend(init, frame->stream, argument); break;
+    case BC_ASK_PAUSE: pause_start(init, frame->stream); break;
+    case BC_ASK_RESUME: pause_end(init, frame->stream); break;
     default: answer(init, frame->stream, BC_WIRE_EUNSUPPORTED, "unknown question", NULL, 0);
     }
 }

@@ -110,6 +110,12 @@ struct init {
     int channel_fd, alive_fd, signal_fd, timer_fd;
     bool privileged; /* commands are another user than process 1 */
     int64_t lease_end_us, armed_us;
+    bool pause_at_lease_end;
+    int64_t idle_us, busy_us; /* how long it may have nothing to do; when it last had */
+    /* See pause.c. */
+    bool paused, pausing; /* `pausing`: not all processes stand still yet */
+    uint32_t pause_stream;
+    int64_t paused_us;
     bc_limits limits;
     enum held_by memory_by, pids_by;
     int group_files[GROUP_FILES]; /* enum group_file; -1: none */
@@ -174,6 +180,12 @@ void exec_report(struct init *init, struct job *job);
 
 /* ask.c */
 void ask_start(struct init *init, const bc_frame *frame);
+void ask_answer(struct init *init, uint32_t stream, uint32_t status, const char *message);
+
+/* pause.c. The stream is told when all stand still; 0: by BC_FRAME_STATE. */
+void pause_start(struct init *init, uint32_t stream);
+void pause_step(struct init *init);
+void pause_end(struct init *init, uint32_t stream);
 
 /* usage.c */
 struct person;
@@ -199,6 +211,7 @@ uint64_t meter_oom_kills(const struct init *init);
 uint64_t meter_pid_refusals(const struct init *init);
 bool meter_cpu(const struct init *init, uint64_t *user_us, uint64_t *system_us);
 bool meter_memory(const struct init *init, uint64_t *now, uint64_t *peak);
+bool meter_is_frozen(const struct init *init);
 bool meter_storage(uint64_t *used_bytes, bool *full);
 
 /* file.c: file operations as jobs; file_worker.c does them. */

@@ -75,15 +75,17 @@ static int on_frame(bc_stream *stream, const bc_frame *frame)
 
 static const bc_stream_ops ask_ops = {.on_frame = on_frame, .on_lost = on_lost};
 
-int bc_ask_start(barchan_sandbox *sbx, uint32_t what, bc_ask_fn done, void *ud, barchan_error *err)
+int bc_ask_start(barchan_sandbox *sbx, uint32_t what, uint64_t argument, bc_ask_fn done, void *ud,
+                 barchan_error *err)
 {
     struct ask *ask = calloc(1, sizeof *ask);
     if (ask == NULL) return bc_error_nomem(err);
     ask->rt = sbx->rt;
     ask->done = done;
     ask->ud = ud;
-    unsigned char payload[4];
+    unsigned char payload[12];
     bc_put_u32(payload, what);
+    bc_put_u64(payload + 4, argument);
     int rc = bc_stream_open(&ask->stream, sbx, &ask_ops, err);
     if (rc == 0) rc = bc_timer_open(&ask->timer, sbx->rt, on_late, ask, err);
     if (rc == 0) {

@@ -9,6 +9,7 @@
 typedef int (*bc_ask_fn)(bc_wire_reader *in, const barchan_error *err, void *ud);
 
 /* `done` is called exactly once when this returned 0, never inside this call. */
-int bc_ask_start(barchan_sandbox *sbx, uint32_t what, bc_ask_fn done, void *ud, barchan_error *err);
+int bc_ask_start(barchan_sandbox *sbx, uint32_t what, uint64_t argument, bc_ask_fn done, void *ud,
+                 barchan_error *err);
 
 #endif

@@ -107,6 +107,7 @@ static int open_channel(barchan_sandbox *sbx, barchan_error *err)
 static int open_sandbox(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err)
 {
     int rc = bc_profile_read(sbx, profile, err);
+    sbx->lease_end_ms = sbx->born_ms + sbx->lease_ms;
     if (rc == 0) rc = make_id(sbx->id, sizeof sbx->id, err);
     if (rc == 0) rc = open_watches(sbx, profile, err);
     if (rc == 0) rc = open_channel(sbx, err);

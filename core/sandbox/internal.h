@@ -18,6 +18,8 @@ typedef struct bc_stream_ops {
     int (*on_frame)(bc_stream *stream, const bc_frame *frame);
     /* The sandbox has ended; the stream is unlinked already. Must not call back at once. */
     void (*on_lost)(bc_stream *stream);
+    /* Everything in the sandbox stands still, or goes on; NULL: it is all the same to it. */
+    void (*on_paused)(bc_stream *stream, int paused);
 } bc_stream_ops;
 
 struct bc_stream {
@@ -44,7 +46,8 @@ struct barchan_sandbox {
     int64_t born_ms, ended_ms;
     /* profile */
     char *template_name;
-    int64_t lease_ms;
+    int64_t lease_ms, lease_end_ms, idle_ms;
+    int pause_at_lease_end;
     bc_limits limits;
     int64_t wall_ms; /* 0: no limit */
     int best_effort;
@@ -72,7 +75,7 @@ struct barchan_sandbox {
     /* backend_namespace.c */
     uint32_t tag;
     int guest_fd; /* until the launcher has it */
-    int want_kill;
+    int want_kill, want_extend;
 };
 
 /* The room of a runtime: its sandboxes and its launcher. NULL: out of memory. */
@@ -111,6 +114,10 @@ int bc_stream_credit(bc_stream *stream, uint32_t type, uint32_t bytes);
 
 /* limits.c: checks them and fills in the defaults. */
 int bc_limits_read(barchan_sandbox *sbx, const barchan_limits *limits, barchan_error *err);
+
+/* lease.c */
+int64_t bc_lease_left_ms(const barchan_sandbox *sbx);
+void bc_sandbox_set_paused(barchan_sandbox *sbx, int paused);
 
 /* usage.c */
 void bc_usage_add(barchan_sandbox *sbx, const barchan_exec_usage *usage);

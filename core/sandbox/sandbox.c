@@ -109,6 +109,17 @@ void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barch
     }
 }
 
+/* Of the ends that process 1 and the launcher bring about; NONE: another. */
+static barchan_end_reason reason_of(uint32_t ending)
+{
+    switch (ending) {
+    case BC_ENDING_LEASE: return BARCHAN_END_LEASE_EXPIRED;
+    case BC_ENDING_IDLE: return BARCHAN_END_IDLE;
+    case BC_ENDING_OOM: return BARCHAN_END_OOM;
+    default: return BARCHAN_END_NONE;
+    }
+}
+
 void bc_sandbox_gone(barchan_sandbox *sbx, uint32_t ending, const barchan_error *why)
 {
     /* What it said before it died explains more than its death. */
@@ -116,8 +127,9 @@ void bc_sandbox_gone(barchan_sandbox *sbx, uint32_t ending, const barchan_error 
     barchan_error died;
     bc_error_set(&died, BARCHAN_ELOST, "process 1 of the sandbox died");
     if (why == NULL) why = &died;
-    if (ending == BC_ENDING_LEASE) {
-        bc_sandbox_end(sbx, BARCHAN_END_LEASE_EXPIRED, why);
+    barchan_end_reason known = reason_of(ending);
+    if (known != BARCHAN_END_NONE) {
+        bc_sandbox_end(sbx, known, why);
     } else if (sbx->state == BARCHAN_SANDBOX_STARTING) {
         bc_sandbox_end(sbx, BARCHAN_END_CREATE_FAILED, why);
     } else {
@@ -168,8 +180,18 @@ static int on_failed(barchan_sandbox *sbx, bc_wire_reader *in)
 
 static int on_ending(barchan_sandbox *sbx, bc_wire_reader *in)
 {
-    if (bc_wire_u32(in) != BC_ENDING_LEASE || !bc_wire_done(in)) return -1;
-    bc_sandbox_end(sbx, BARCHAN_END_LEASE_EXPIRED, NULL);
+    uint32_t ending = bc_wire_u32(in);
+    if ((ending != BC_ENDING_LEASE && ending != BC_ENDING_IDLE) || !bc_wire_done(in)) return -1;
+    bc_sandbox_end(sbx, reason_of(ending), NULL);
+    return 0;
+}
+
+/* The lease is over, and the profile says to pause then. */
+static int on_state(barchan_sandbox *sbx, bc_wire_reader *in)
+{
+    if (bc_wire_u32(in) != 1 || !bc_wire_done(in) || !sbx->pause_at_lease_end) return -1;
+    bc_log(sbx->rt, BARCHAN_LOG_WARN, "sandbox %s paused: its lease is over", sbx->id);
+    bc_sandbox_set_paused(sbx, 1);
     return 0;
 }
 
@@ -182,10 +204,11 @@ static int on_frame(void *ud, const bc_frame *frame)
         case BC_FRAME_READY: return on_ready(sbx, &in);
         case BC_FRAME_FAILED: return on_failed(sbx, &in);
         case BC_FRAME_ENDING: return on_ending(sbx, &in);
+        case BC_FRAME_STATE: return on_state(sbx, &in);
         default: return -1;
         }
     }
-    if (sbx->state != BARCHAN_SANDBOX_READY) return -1;
+    if (sbx->state == BARCHAN_SANDBOX_STARTING) return -1;
     if (frame->type == BC_FRAME_OUT || frame->type == BC_FRAME_ERR) sbx->bytes_out += frame->length;
     for (bc_stream *stream = sbx->streams; stream != NULL; stream = stream->next) {
         if (stream->id == frame->stream) return stream->ops->on_frame(stream, frame);

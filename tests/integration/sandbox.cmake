@@ -21,6 +21,7 @@ barchan_sandbox_test(files)
 barchan_sandbox_test(host)
 target_compile_definitions(sandbox_host_test PRIVATE
   GUEST_PATH="$<TARGET_FILE:barchan_guest>")
+barchan_sandbox_test(lease)
 barchan_sandbox_test(life)
 barchan_sandbox_test(limits)
 barchan_sandbox_test(stream)

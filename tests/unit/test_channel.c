@@ -32,7 +32,12 @@ static int start_fake(barchan_sandbox *sandbox, int *channel_fd, barchan_error *
     return 0;
 }
 
-static const bc_backend fake = {"fake", start_fake, kill_fake};
+static void extend_fake(barchan_sandbox *sandbox)
+{
+    (void)sandbox;
+}
+
+static const bc_backend fake = {"fake", start_fake, kill_fake, extend_fake};
 
 static struct {
     int created, created_code;
@@ -356,6 +361,8 @@ START_TEST(hostile_answers)
     case 2: say_answer(0, 0, &usage), say_answer(0, 0, &usage); break; /* twice */
     case 3: say(BC_FRAME_OUT, 1, "x", 1); break;
     case 4: say(BC_FRAME_ANSWER, 0, "", 0); break;
+    case 5: say(BC_FRAME_STATE, 0, "\1\0\0\0", 4); break;  /* nobody asked for a pause */
+    case 6: say(BC_FRAME_ENDING, 0, "\4\0\0\0", 4); break; /* that is the launcher's to say */
     default: ck_abort();
     }
     broke_the_protocol();
@@ -507,7 +514,7 @@ int main(void)
     tcase_add_loop_test(tc, hostile_exits, 0, 7);
     tcase_add_test(tc, answers);
     tcase_add_test(tc, a_refusing_answer);
-    tcase_add_loop_test(tc, hostile_answers, 0, 5);
+    tcase_add_loop_test(tc, hostile_answers, 0, 7);
     tcase_add_test(tc, output_above_the_cap);
     tcase_add_test(tc, a_dropped_count);
     tcase_add_test(tc, output_above_the_credit);
