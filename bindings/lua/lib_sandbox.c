@@ -114,6 +114,13 @@ static int l_sandbox_create(lua_State *L)
         return luaL_error(L, "option 'template': only \"host\" is available to these scripts");
     }
     profile.lease_ms = bl_opt_ms(L, 1, "lease", 0);
+    profile.idle_timeout_ms = bl_opt_ms(L, 1, "idle_timeout", 0);
+    const char *lease_end = bl_opt_string(L, 1, "on_lease_end", NULL);
+    if (lease_end != NULL && strcmp(lease_end, "pause") == 0) {
+        profile.on_lease_end = BARCHAN_LEASE_PAUSE;
+    } else if (lease_end != NULL && strcmp(lease_end, "terminate") != 0) {
+        return luaL_error(L, "option 'on_lease_end': \"terminate\" or \"pause\" expected");
+    }
     read_limits(L, &profile.limits);
     profile.timeout_ms = bl_opt_int_ms(L, 1, "timeout");
     profile.best_effort = bl_opt_flag(L, 1, "best_effort");
@@ -192,90 +199,21 @@ static int l_sandbox_tostring(lua_State *L)
     return 1;
 }
 
-/* ---- doctor ---- */
-
-#define DOCTOR_META "barchan.core.doctor"
-
-struct doctor {
-    bl_call call; /* first */
-    char *json;
-    barchan_error err;
-};
-
-static void on_report(const char *json, const barchan_error *err, void *ud)
-{
-    bl_link *link = ud;
-    struct doctor *self = link->owner;
-    free(link);
-    if (self == NULL) return;
-    self->call.link = NULL;
-    if (json != NULL) self->json = strdup(json);
-    if (err != NULL)
-        self->err = *err;
-    else if (self->json == NULL)
-        bc_error_nomem(&self->err);
-    bl_op_ready(&self->call.op);
-}
-
-static void forget_report(struct doctor *self)
-{
-    bl_link_drop(&self->call.link);
-    free(self->json);
-    self->json = NULL;
-}
-
-static void cancel_doctor(bl_op *op)
-{
-    forget_report((struct doctor *)op);
-    bl_op_unref(op);
-}
-
-static int finish_doctor(lua_State *L, bl_op *op)
-{
-    struct doctor *self = (struct doctor *)op;
-    bl_op_unref(op);
-    if (self->json == NULL) return bl_fail(L, &self->err);
-    if (bl_push_json(L, self->json, strlen(self->json), &self->err) < 0) {
-        return bl_fail(L, &self->err);
-    }
-    return 1;
-}
-
-static int l_doctor_gc(lua_State *L)
-{
-    struct doctor *self = luaL_checkudata(L, 1, DOCTOR_META);
-    bl_op_detach(&self->call.op);
-    forget_report(self);
-    return 0;
-}
-
-/* doctor() -> list of { name, state, detail, remedy } | nil, err */
-static int l_doctor(lua_State *L)
-{
-    lua_settop(L, 0);
-    struct doctor *self = bl_call_new(L, sizeof *self, DOCTOR_META, cancel_doctor);
-    barchan_error err;
-    if (barchan_doctor_start(self->call.op.state->rt, on_report, self->call.link, &err) < 0) {
-        return bl_call_failed(L, &self->call, &err);
-    }
-    bl_link_given(self->call.link);
-    return bl_wait(L, &self->call.op, finish_doctor);
-}
-
 void bl_open_sandbox(lua_State *L)
 {
     static const luaL_Reg functions[] = {
-        {"create", l_sandbox_create}, {"doctor", l_doctor}, {NULL, NULL}};
+        {"create", l_sandbox_create}, {"doctor", bl_doctor}, {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"exec", bl_sandbox_exec},     {"file", bl_sandbox_file},
         {"upload", bl_sandbox_upload}, {"download", bl_sandbox_download},
-        {"status", l_sandbox_status},  {"terminate", l_sandbox_terminate},
+        {"status", l_sandbox_status},  {"usage", bl_sandbox_usage},
+        {"pause", bl_sandbox_pause},   {"resume", bl_sandbox_resume},
+        {"extend", bl_sandbox_extend}, {"terminate", l_sandbox_terminate},
         {"close", l_sandbox_close},    {NULL, NULL}};
-    static const luaL_Reg none[] = {{NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
-    bl_new_class(L, DOCTOR_META, none, l_doctor_gc, NULL);
     bl_open_exec(L);
     bl_open_transfer(L);
+    bl_open_sandbox_ask(L);
     luaL_newlib(L, functions);
     lua_setfield(L, -2, "sandbox");
 }

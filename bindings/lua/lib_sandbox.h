@@ -23,12 +23,19 @@ int bl_call_failed(lua_State *L, bl_call *call, const barchan_error *err);
 /* The sandbox of the handle at index; throws when it is closed or something else. */
 barchan_sandbox *bl_check_sandbox(lua_State *L, int index);
 
-int bl_sandbox_exec(lua_State *L); /* sandbox:exec(options) -> exec handle | nil, err */
+int bl_sandbox_exec(lua_State *L);  /* sandbox:exec(options) -> exec handle | nil, err */
+int bl_sandbox_usage(lua_State *L); /* sandbox:usage() -> table | nil, err */
+int bl_sandbox_pause(lua_State *L); /* sandbox:pause() -> true | nil, err */
+int bl_sandbox_resume(lua_State *L);
+int bl_sandbox_extend(lua_State *L); /* sandbox:extend(seconds) -> true | nil, err */
+int bl_doctor(lua_State *L); /* doctor() -> list of { name, state, detail, remedy } | nil, err */
 int bl_sandbox_file(lua_State *L); /* sandbox:file(request) -> result | nil, err */
 /* sandbox:upload(request) or :download(request) -> transfer handle | nil, err */
 int bl_sandbox_upload(lua_State *L);
 int bl_sandbox_download(lua_State *L);
 void bl_open_transfer(lua_State *L);
 void bl_open_exec(lua_State *L); /* registers the exec handle's class */
+
+void bl_open_sandbox_ask(lua_State *L);
 
 #endif

@@ -130,6 +130,8 @@
 #define BC_EXEC_PATIENCE_MS 12000
 /* How much longer than the guest the library waits before it gives up on an exec's end. */
 #define BC_EXEC_MARGIN_MS 5000
+/* Process 1 answers at once; under a storm of forks it is late. */
+#define BC_ASK_PATIENCE_MS 12000
 /* Without a sink a file read is held in memory. */
 #define BC_FILE_MAX_READ_BYTES (64ULL << 20)
 #define BC_FILE_MAX_DEPTH 64

@@ -56,6 +56,7 @@ enum bc_frame_type {
     BC_FRAME_CANCEL = 7,    /* empty: kill it */
     BC_FRAME_FILE = 8,      /* u32 op, u32 flags, u32 mode, u32 depth, u64 offset, u64 limit,
                                string path, string new path */
+    BC_FRAME_ASK = 9,       /* u32 bc_ask, u64 argument */
     /* guest to library */
     BC_FRAME_READY = 65,     /* u32 version, u32 features, u32 count, count times two strings:
                                 layer and how it holds */
@@ -67,14 +68,19 @@ enum bc_frame_type {
     BC_FRAME_FILE_DONE = 71, /* u32 status, u32 system error (both 0: done), u64 bytes,
                                 u64 size, u32 truncated, string what went wrong */
     BC_FRAME_ENDING = 72,    /* u32 bc_ending: process 1 ends the sandbox */
+    BC_FRAME_ANSWER = 73,    /* as BC_FRAME_FAILED (both 0: done), then what was asked for */
+    BC_FRAME_STATE = 74,     /* u32 1: the lease is over and process 1 has paused the sandbox */
     /* library to launcher, one message each; the stream is the sandbox's tag */
-    BC_CONTROL_START = 129, /* u32 best effort, i64 lease ms, bc_limits, string template; with the
-                               guest's end of the channel as a descriptor */
-    BC_CONTROL_KILL = 130,  /* empty */
+    BC_CONTROL_START =
+        129, /* u32 bc_start_flags, i64 lease ms, i64 idle ms (0: none), bc_limits, string template;
+                with the guest's end of the channel as a descriptor */
+    BC_CONTROL_KILL = 130,   /* empty */
+    BC_CONTROL_EXTEND = 131, /* i64 ms from now to the end of the lease */
     /* launcher to library */
     BC_CONTROL_READY = 193,  /* string mode */
     BC_CONTROL_FAILED = 194, /* as BC_FRAME_FAILED: no sandbox can be made */
-    BC_CONTROL_ENDED = 195   /* u32 wait status, u32 bc_ending */
+    BC_CONTROL_ENDED = 195   /* u32 wait status, u32 bc_ending, u32 counted, u64 user us, u64 system
+                                us:   processor time, when it was counted */
 };
 
 /* Of a stream capped at `limit` bytes, how many are kept from its beginning. */
@@ -129,14 +135,13 @@ static inline void bc_frame_put_header(unsigned char *at, uint32_t type, uint32_
 /* The most payload a peer may send with this type; -1: it may not send this type. */
 static inline int64_t bc_frame_max_from_guest(uint32_t type)
 {
-    return type >= BC_FRAME_READY && type <= BC_FRAME_ENDING ? (int64_t)BC_FRAME_MAX_FROM_GUEST
-                                                             : -1;
+    return type >= BC_FRAME_READY && type <= BC_FRAME_STATE ? (int64_t)BC_FRAME_MAX_FROM_GUEST : -1;
 }
 
 static inline int64_t bc_frame_max_to_guest(uint32_t type)
 {
     if (type == BC_FRAME_EXEC || type == BC_FRAME_FILE) return BC_FRAME_MAX_TO_GUEST;
-    return type >= BC_FRAME_HELLO && type <= BC_FRAME_FILE ? (int64_t)BC_FRAME_MAX_DATA : -1;
+    return type >= BC_FRAME_HELLO && type <= BC_FRAME_ASK ? (int64_t)BC_FRAME_MAX_DATA : -1;
 }
 
 /* Reads the frame at the start of `data`: its whole size, 0 when more bytes are needed, -1 when

@@ -36,12 +36,22 @@ enum bc_file_wire_op {
 /* All records of one list: as many entries with long names; a list that is longer is truncated. */
 #define BC_FILE_MAX_RECORD_BYTES (64u << 20)
 
-enum bc_ending { BC_ENDING_UNKNOWN = 0, BC_ENDING_LEASE = 1, BC_ENDING_KILLED = 2 };
+enum bc_ending {
+    BC_ENDING_UNKNOWN = 0,
+    BC_ENDING_LEASE = 1,
+    BC_ENDING_KILLED = 2,
+    BC_ENDING_IDLE = 3,
+    BC_ENDING_OOM = 4 /* the kernel had too little memory and chose process 1 */
+};
+
+enum bc_start_flags { BC_START_BEST_EFFORT = 1, BC_START_PAUSE_AT_LEASE_END = 2 };
 
 /* The guest's side of barchan_status, without the sign; 0: the system error decides. */
 enum bc_wire_status {
     BC_WIRE_OS_ERROR = 0,
     BC_WIRE_EINVAL = 1,
+    BC_WIRE_EBUSY = 3,
+    BC_WIRE_ETIMEDOUT = 5,
     BC_WIRE_ECANCELLED = 6,
     BC_WIRE_ENOTFOUND = 7,
     BC_WIRE_EPERMISSION = 9,
@@ -138,6 +148,44 @@ static inline void bc_wire_get_limits(bc_wire_reader *in, bc_limits *l)
     for (size_t i = 0; i < 3; i++) {
         *small[i] = bc_wire_u32(in);
     }
+}
+
+/* Asked of process 1; each is a stream of its own with one answer. */
+enum bc_ask {
+    BC_ASK_USAGE = 1,  /* the answer is a bc_usage */
+    BC_ASK_EXTEND = 2, /* ms from now to the end of the lease */
+    BC_ASK_PAUSE = 3,  /* answered when every process stands still */
+    BC_ASK_RESUME = 4
+};
+
+typedef struct bc_usage {
+    uint64_t user_us, system_us;
+    uint64_t memory_bytes, memory_peak_bytes, memory_kib_ms;
+    uint64_t disk_bytes;
+    uint32_t cpu_counted, memory_counted; /* by the kernel, for the sandbox as a whole */
+} bc_usage;
+#define BC_USAGE_BYTES (6u * 8u + 2u * 4u)
+
+static inline void bc_wire_put_usage(bc_wire_writer *out, const bc_usage *u)
+{
+    const uint64_t large[] = {u->user_us,           u->system_us,     u->memory_bytes,
+                              u->memory_peak_bytes, u->memory_kib_ms, u->disk_bytes};
+    for (size_t i = 0; i < 6; i++) {
+        bc_wire_put_u64(out, large[i]);
+    }
+    bc_wire_put_u32(out, u->cpu_counted);
+    bc_wire_put_u32(out, u->memory_counted);
+}
+
+static inline void bc_wire_get_usage(bc_wire_reader *in, bc_usage *u)
+{
+    uint64_t *large[] = {&u->user_us,           &u->system_us,     &u->memory_bytes,
+                         &u->memory_peak_bytes, &u->memory_kib_ms, &u->disk_bytes};
+    for (size_t i = 0; i < 6; i++) {
+        *large[i] = bc_wire_u64(in);
+    }
+    u->cpu_counted = bc_wire_u32(in);
+    u->memory_counted = bc_wire_u32(in);
 }
 
 #endif

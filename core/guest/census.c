@@ -107,7 +107,7 @@ static int job_of(const struct init *init, const struct census *census, int at)
     return -1;
 }
 
-bool census_take(const struct init *init, struct census *census)
+bool census_take(const struct init *init, struct census *census, int most)
 {
     _Alignas(8) char entries[4096];
     int fd = (int)sys_openat(AT_FDCWD, "/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
@@ -119,10 +119,12 @@ bool census_take(const struct init *init, struct census *census)
             const struct entry *entry = (const struct entry *)(entries + at);
             at += entry->size;
             int pid = number_of(entry->name); /* in rising order */
-            if (pid > 1 && census->count < CENSUS_MAX &&
-                read_person(pid, &census->of[census->count])) {
-                census->count++;
+            if (pid <= 1) continue;
+            if (census->count == most) {
+                sys_close(fd);
+                return false;
             }
+            if (read_person(pid, &census->of[census->count])) census->count++;
         }
     }
     sys_close(fd);

@@ -21,8 +21,8 @@ struct census {
     struct person of[CENSUS_MAX];
 };
 
-/* False: there is no /proc. */
-bool census_take(const struct init *init, struct census *census);
+/* False: there is no /proc, or there are more than `most`, at most CENSUS_MAX. */
+bool census_take(const struct init *init, struct census *census, int most);
 bool census_is_supervisor(const struct init *init, const struct person *person);
 /* Reads a small file of a process as a string: its length, or -errno. */
 long census_read(int pid, const char *file, char *text, size_t cap);

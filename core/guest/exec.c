@@ -129,7 +129,7 @@ void exec_start(struct init *init, const bc_frame *frame)
 {
     bool detach = frame->length >= 4 && (bc_get_u32(frame->payload) & BC_EXEC_DETACH) != 0;
     bool full = detach && job_count_detached(init) >= MAX_DETACHED;
-    struct job *job = full ? NULL : job_new(init, JOB_EXEC, frame->stream);
+    struct job *job = full || init->paused ? NULL : job_new(init, JOB_EXEC, frame->stream);
     if (job == NULL) {
         refuse(init, frame->stream);
         return;
@@ -153,4 +153,5 @@ void exec_stop(struct job *job, int sig)
     if (job->pid == 0) return;
     __atomic_store_n(&job->reaper->stop, sig, __ATOMIC_RELEASE);
     sys_kill(job->pid, SIGUSR1);
+    sys_kill(job->pid, SIGCONT); /* a pause without a freezer has stopped it, too */
 }

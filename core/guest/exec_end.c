@@ -5,6 +5,7 @@
 
 void exec_note_start(struct init *init, struct job *job)
 {
+    usage_sample_counted(init);
     job->oom_before = meter_oom_kills(init);
     job->pids_before = meter_pid_refusals(init) + init->pids_full;
     job->alone = init->apart;
@@ -62,11 +63,6 @@ static void describe_end(const struct init *init, const struct job *job, bc_exit
     }
 }
 
-static uint64_t us_of(struct timeval tv)
-{
-    return (uint64_t)tv.tv_sec * 1000000 + (uint64_t)tv.tv_usec;
-}
-
 /* What the supervisor has seen die; exact by the group's count when nothing else ran in it. */
 static void describe_usage(const struct init *init, const struct job *job, bc_exit *e)
 {
@@ -92,6 +88,7 @@ void exec_report(struct init *init, struct job *job)
         .err_dropped = job->err.dropped,
     };
     if (job->orphaned) init->strays_killed = 0;
+    usage_sample_counted(init);
     describe_end(init, job, &e);
     describe_usage(init, job, &e);
     int64_t ended_us = reaper->main_done ? reaper->ended_us : sys_boot_us();

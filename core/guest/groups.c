@@ -220,6 +220,16 @@ bool groups_read_cpu(const struct groups *g, uint32_t tag, uint64_t *user_us, ui
     return true;
 }
 
+uint64_t groups_oom_kills(const struct groups *g)
+{
+    char text[16384];
+    ssize_t n = g->oom_fd < 0 ? -1 : pread(g->oom_fd, text, sizeof text - 1, 0);
+    if (n <= 0) return 0;
+    text[n] = '\0';
+    const char *at = strstr(text, "oom_kill ");
+    return at == NULL ? 0 : strtoull(at + 9, NULL, 10);
+}
+
 /* ---- the end ---- */
 
 static bool remove_groups(struct groups *g, uint32_t tag)

@@ -58,6 +58,7 @@ struct groups {
     bool v2_memory, v2_pids, v2_cpu; /* version 2 can hold it */
     int guest_fd;                    /* "guest" in version 2 */
     int registry_fd, lock_fd;
+    int oom_fd;     /* counts the processes that were killed for memory where process 1 stands */
     bool leftovers; /* of dead launchers, still busy */
     unsigned late_count;
     uint32_t late[LATE_GROUPS]; /* ended sandboxes whose groups are still busy */
@@ -82,6 +83,9 @@ void groups_let_go(struct sandbox_groups *made);
 /* The processor time that a sandbox has used; false: not known. */
 bool groups_read_cpu(const struct groups *groups, uint32_t tag, uint64_t *user_us,
                      uint64_t *system_us);
+/* How often the kernel has killed for memory where process 1 stands (or, where that is not
+ * counted, anywhere). */
+uint64_t groups_oom_kills(const struct groups *groups);
 void groups_remove(struct groups *groups, uint32_t tag);
 /* Goes on with what was busy; true when there is nothing left to do. */
 bool groups_settle(struct groups *groups);

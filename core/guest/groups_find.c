@@ -127,15 +127,28 @@ static void find_hierarchies(struct groups *g)
 
 void groups_init(struct groups *g)
 {
-    *g = (struct groups){.guest_fd = -1, .registry_fd = -1, .lock_fd = -1};
+    *g = (struct groups){.guest_fd = -1, .registry_fd = -1, .lock_fd = -1, .oom_fd = -1};
     for (int i = 0; i < HIERARCHIES; i++) {
         g->of[i] = (struct hierarchy){.root_fd = -1, .parent_fd = -1, .dir_fd = -1};
     }
 }
 
+/* Of this process's own group, before another is chosen for those of the sandboxes. */
+static void open_oom_count(struct groups *g)
+{
+    const struct hierarchy *v1 = &g->of[IN_MEMORY], *v2 = &g->of[IN_V2];
+    if (v1->parent_fd >= 0) {
+        g->oom_fd = openat(v1->parent_fd, "memory.oom_control", O_RDONLY | O_CLOEXEC);
+    } else if (v2->parent_fd >= 0) {
+        g->oom_fd = openat(v2->parent_fd, "memory.events.local", O_RDONLY | O_CLOEXEC);
+    }
+    if (g->oom_fd < 0) g->oom_fd = open("/proc/vmstat", O_RDONLY | O_CLOEXEC);
+}
+
 void groups_open(struct groups *g)
 {
     find_hierarchies(g);
+    open_oom_count(g);
     if (g->of[IN_V2].parent_fd >= 0) choose_v2_parent(g);
     for (int i = 0; i < HIERARCHIES; i++) {
         struct hierarchy *h = &g->of[i];

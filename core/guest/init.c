@@ -5,8 +5,8 @@
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 
-/* While strays are being killed: how soon to look again. */
-#define STRAY_ROUND_NS 2000000
+/* While strays are being killed, or processes come to a stand: how soon to look again. */
+#define ROUND_NS 2000000
 /* Deaths taken note of in one turn; more than there are jobs, so that this is never the rule. */
 #define REAP_AT_ONCE 1024
 
@@ -61,6 +61,7 @@ static void on_hello(struct init *init, const bc_frame *frame)
 
 static void on_frame(struct init *init, const bc_frame *frame)
 {
+    if (frame->stream != 0) init->busy_us = sys_boot_us();
     if (frame->type == BC_FRAME_HELLO) {
         on_hello(init, frame);
         return;
@@ -71,6 +72,10 @@ static void on_frame(struct init *init, const bc_frame *frame)
     }
     if (frame->type == BC_FRAME_FILE) {
         file_start(init, frame);
+        return;
+    }
+    if (frame->type == BC_FRAME_ASK) {
+        ask_start(init, frame);
         return;
     }
     struct job *job = job_find(init, frame->stream);
@@ -146,16 +151,47 @@ static void reap(struct init *init)
 
 /* ---- time ---- */
 
+#define NEVER_US (INT64_MAX / 2)
+
+static _Noreturn void end(struct init *init, uint32_t why)
+{
+    unsigned char bytes[4];
+    bc_put_u32(bytes, why);
+    send_frame(init, BC_FRAME_ENDING, 0, bytes, sizeof bytes);
+    send_flush(init);
+    sys_exit(0);
+}
+
+/* A detached command does not keep the sandbox from being idle; a pause is meant to last. */
+static int64_t idle_end(const struct init *init)
+{
+    if (init->idle_us == 0 || init->paused) return NEVER_US;
+    for (unsigned i = 0; i < init->job_count; i++) {
+        if (init->jobs[i]->stage != JOB_DETACHED) return NEVER_US;
+    }
+    return init->busy_us + init->idle_us;
+}
+
+static void note_business(struct init *init)
+{
+    if (init->idle_us == 0) return;
+    bool busy = init->paused;
+    for (unsigned i = 0; i < init->job_count && !busy; i++) {
+        busy = init->jobs[i]->stage != JOB_DETACHED;
+    }
+    if (busy) init->busy_us = sys_boot_us();
+}
+
 static void on_time(struct init *init)
 {
     int64_t now = sys_boot_us();
-    if (init->lease_end_us <= now) {
-        unsigned char bytes[4];
-        bc_put_u32(bytes, BC_ENDING_LEASE);
-        send_frame(init, BC_FRAME_ENDING, 0, bytes, sizeof bytes);
-        send_flush(init);
-        sys_exit(0);
+    if (init->lease_end_us <= now && init->pause_at_lease_end) {
+        init->lease_end_us = NEVER_US;
+        pause_start(init, 0);
     }
+    if (init->lease_end_us <= now) end(init, BC_ENDING_LEASE);
+    if (idle_end(init) <= now) end(init, BC_ENDING_IDLE);
+    if (init->paused) return; /* time stands still for the commands */
     for (unsigned i = 0; i < init->job_count; i++) {
         job_deadline(init, init->jobs[i], now);
     }
@@ -168,10 +204,12 @@ static void on_time(struct init *init)
 /* The timer may be early (its job has ended before), never late. */
 static void arm_timer(struct init *init)
 {
-    int64_t next = init->lease_end_us;
-    if (init->look_us == 0 && watch_is_needed(init)) init->look_us = sys_boot_us() + WATCH_US;
+    int64_t next = init->lease_end_us, idle = idle_end(init);
+    if (idle < next) next = idle;
+    int64_t interval = init->look_us == 0 && !init->paused ? watch_interval(init) : 0;
+    if (interval != 0) init->look_us = sys_boot_us() + interval;
     if (init->look_us != 0 && init->look_us < next) next = init->look_us;
-    for (unsigned i = 0; i < init->job_count; i++) {
+    for (unsigned i = 0; i < init->job_count && !init->paused; i++) {
         int64_t deadline = init->jobs[i]->deadline_us;
         if (deadline != 0 && deadline < next) next = deadline;
     }
@@ -240,7 +278,8 @@ static void turn(struct init *init)
     arm_timer(init);
     list->count = FIXED_FDS;
     watch_jobs(init, list);
-    long rc = sys_poll(polled, list->count, init->strays ? STRAY_ROUND_NS : -1);
+    bool soon = init->strays || init->pausing;
+    long rc = sys_poll(polled, list->count, soon ? ROUND_NS : -1);
     if (rc == -EINTR) return;
     if (rc < 0) init_die(init, "cannot wait"); /* deaf, it would be of no use */
     if (polled[1].revents != 0) init_die(init, "the launcher is gone");
@@ -254,6 +293,8 @@ static void turn(struct init *init)
     if (polled[2].revents != 0) drain_fd(init->signal_fd);
     if (polled[2].revents != 0 || init->strays) reap(init);
     if (init->strays) kill_strays(init);
+    pause_step(init);
+    note_business(init);
     step_jobs(init);
     send_flush(init);
 }
@@ -271,7 +312,11 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
     init.pids_by = plan->groups.pids;
     init.apart = plan->groups.apart;
     memcpy(init.group_files, plan->groups.files, sizeof init.group_files);
-    init.lease_end_us = sys_boot_us() + plan->lease_ms * 1000;
+    init.busy_us = sys_boot_us();
+    init.lease_end_us = init.busy_us + plan->lease_ms * 1000;
+    init.idle_us = plan->idle_ms * 1000;
+    init.pause_at_lease_end = plan->pause_at_lease_end;
+    init.usage.sampled_us = sys_boot_us();
     sys_sigprocmask(SIG_SETMASK, &all);
     init.signal_fd = (int)sys_signalfd(&handled, O_CLOEXEC | O_NONBLOCK);
     init.timer_fd = (int)SYS2(SYS_timerfd_create, CLOCK_BOOTTIME, O_CLOEXEC | O_NONBLOCK);

@@ -18,6 +18,8 @@
 
 /* How often the limits are looked at that the kernel does not hold. */
 #define WATCH_US 20000
+/* How often memory is looked at otherwise, while commands run. */
+#define SAMPLE_US 1000000
 
 struct queue {
     unsigned char *data;
@@ -30,6 +32,7 @@ struct output {
     uint32_t type; /* BC_FRAME_OUT or BC_FRAME_ERR */
     bool capped;
     bool discard;       /* read and thrown away: a detached command's */
+    bool complete;      /* what comes from now on is not part of the result */
     uint32_t credit;    /* bytes that may still be sent */
     uint64_t head_left; /* capped: bytes that are still sent as they come */
     uint64_t tail_max;  /* capped: then the last ones are kept here … */
@@ -41,6 +44,13 @@ struct output {
 
 struct cpu_time {
     uint64_t user_us, system_us;
+};
+
+/* See usage.c. */
+struct usage {
+    struct cpu_time ended; /* of commands that have ended */
+    uint64_t memory_now, memory_peak, memory_kib_ms;
+    int64_t sampled_us;
 };
 
 enum job_kind { JOB_EXEC, JOB_FILE };
@@ -100,13 +110,20 @@ struct init {
     int channel_fd, alive_fd, signal_fd, timer_fd;
     bool privileged; /* commands are another user than process 1 */
     int64_t lease_end_us, armed_us;
+    bool pause_at_lease_end;
+    int64_t idle_us, busy_us; /* how long it may have nothing to do; when it last had */
+    /* See pause.c. */
+    bool paused, pausing; /* `pausing`: not all processes stand still yet */
+    uint32_t pause_stream;
+    int64_t paused_us;
     bc_limits limits;
     enum held_by memory_by, pids_by;
     int group_files[GROUP_FILES]; /* enum group_file; -1: none */
     bool apart;                   /* commands stand in a group, process 1 does not */
+    int64_t look_cost_us;         /* how long the last look took */
     int64_t look_us;              /* when to look at them again; 0: no need */
-    uint64_t memory_peak;         /* as far as it was looked at */
-    uint64_t pids_full;           /* how often all processes were in use */
+    struct usage usage;
+    uint64_t pids_full; /* how often all processes were in use */
     struct queue in, out;
     struct job *jobs[MAX_JOBS];
     unsigned job_count;
@@ -161,8 +178,32 @@ void exec_stop(struct job *job, int sig);
 void exec_note_start(struct init *init, struct job *job);
 void exec_report(struct init *init, struct job *job);
 
-/* watch.c */
-bool watch_is_needed(const struct init *init);
+/* ask.c */
+void ask_start(struct init *init, const bc_frame *frame);
+void ask_answer(struct init *init, uint32_t stream, uint32_t status, const char *message);
+
+/* pause.c. The stream is told when all stand still; 0: by BC_FRAME_STATE. */
+void pause_start(struct init *init, uint32_t stream);
+void pause_step(struct init *init);
+void pause_end(struct init *init, uint32_t stream);
+
+/* usage.c */
+struct person;
+void usage_add_ended(struct init *init, const struct job *job);
+/* Memory that is really its own: shared pages count in part. Where the kernel does not tell (the
+ * process has made itself unreadable), all its resident memory. */
+uint64_t usage_memory_of(const struct person *person);
+/* Notes the memory in use; only if a control group counts it, which is cheap. */
+bool usage_sample_counted(struct init *init);
+void usage_sample(struct init *init);
+bc_usage usage_now(struct init *init);
+static inline uint64_t us_of(struct timeval tv)
+{
+    return (uint64_t)tv.tv_sec * 1000000 + (uint64_t)tv.tv_usec;
+}
+
+/* watch.c: how soon to look again, in us; 0: no need. */
+int64_t watch_interval(const struct init *init);
 void watch_look(struct init *init);
 
 /* meters.c: 0 or false where nothing counts. */
@@ -170,6 +211,7 @@ uint64_t meter_oom_kills(const struct init *init);
 uint64_t meter_pid_refusals(const struct init *init);
 bool meter_cpu(const struct init *init, uint64_t *user_us, uint64_t *system_us);
 bool meter_memory(const struct init *init, uint64_t *now, uint64_t *peak);
+bool meter_is_frozen(const struct init *init);
 bool meter_storage(uint64_t *used_bytes, bool *full);
 
 /* file.c: file operations as jobs; file_worker.c does them. */

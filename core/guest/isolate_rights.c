@@ -58,6 +58,10 @@ static void tell_limits(const struct plan *plan, struct layers *layers)
         layer_holds(layers, "cpus", "%u.%03u, by %s", l->cpus_milli / 1000, l->cpus_milli % 1000,
                     held_by_name(g->cpus));
     }
+    bool frozen = g->files[GROUP_FREEZE] >= 0 && g->files[GROUP_EVENTS] >= 0;
+    layer_holds(layers, "pause", "%s",
+                frozen ? "by the freezer of cgroup version 2"
+                       : "by stop signals, which processes can see");
     bool counted = g->files[GROUP_CPU_STAT] >= 0;
     layer_holds(layers, "accounting", "%s",
                 counted ? "processor time by cgroup version 2"

@@ -51,6 +51,7 @@ static void job_free(struct init *init, struct job *job)
     for (unsigned i = 0; i < init->job_count; i++) {
         if (init->jobs[i] == job) init->jobs[i] = init->jobs[--init->job_count];
     }
+    if (job->reaper != NULL) usage_add_ended(init, job);
     output_free(&job->out);
     output_free(&job->err);
     if (job->in_fd >= 0) sys_close(job->in_fd);
@@ -263,18 +264,18 @@ static void report_detached(struct init *init, struct job *job)
     if (job->in_fd >= 0) drop_input(init, job);
 }
 
-/* For a detached command: takes what is in the pipe now, without waiting for its end. */
+/* For a detached command: takes what is in the pipe now, without waiting for its end. Once what was
+ * kept begins to leave, nothing is added to it: that would be more than its cap. */
 static bool take_present(struct init *init, struct job *job, struct output *output)
 {
-    while (output_wants_read(init, output) && output->read_dead <= DEAD_PIPE_BYTES) {
+    while (!output->complete && output->fd >= 0 && output->read_dead <= DEAD_PIPE_BYTES) {
+        if (!output_wants_read(init, output)) return false; /* no credit */
         struct pollfd pfd = {.fd = output->fd, .events = POLLIN};
-        if (sys_poll(&pfd, 1, 0) <= 0) return output_flush(init, job, output);
-        uint64_t before = output->read_dead;
+        if (sys_poll(&pfd, 1, 0) <= 0) break;
         output_read(init, job, output, true);
-        if (output->read_dead == before) break;
     }
-    bool all = output->fd < 0 || output->read_dead > DEAD_PIPE_BYTES;
-    return all && output_flush(init, job, output);
+    output->complete = true;
+    return output_flush(init, job, output);
 }
 
 void job_step(struct init *init, struct job *job)

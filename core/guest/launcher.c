@@ -73,6 +73,11 @@ static int grow(struct launcher *l)
     return 0;
 }
 
+static void set_lease(struct child *child, int64_t ms, bool pause)
+{
+    child->lease_end_ms = pause ? 0 : now_ms() + ms + LEASE_MARGIN_MS;
+}
+
 static int start(struct launcher *l, struct plan *plan, const char *template, struct failure *why)
 {
     char mounted[64] = WORLD_HOST_TEMPLATE;
@@ -87,7 +92,8 @@ static int start(struct launcher *l, struct plan *plan, const char *template, st
     plan->template_at = mounted;
     plan->privileged = l->world.privileged;
     struct child child = {.tag = plan->tag, .pidfd = -1, .slot.lock_fd = -1};
-    child.lease_end_ms = now_ms() + plan->lease_ms + LEASE_MARGIN_MS;
+    child.oom_kills = groups_oom_kills(&l->world.groups);
+    set_lease(&child, plan->lease_ms, plan->pause_at_lease_end);
     struct groups *groups = &l->world.groups;
     if (groups_make(groups, plan->tag, &plan->limits, plan->best_effort, &plan->groups, why) < 0) {
         return -1;
@@ -109,10 +115,15 @@ static int start(struct launcher *l, struct plan *plan, const char *template, st
 
 static void report_ended(const struct launcher *l, uint32_t tag, uint32_t status, uint32_t ending)
 {
-    unsigned char bytes[8];
+    unsigned char bytes[28];
     bc_wire_writer payload = {.data = bytes, .cap = sizeof bytes};
+    uint64_t user_us = 0, system_us = 0;
+    bool counted = groups_read_cpu(&l->world.groups, tag, &user_us, &system_us);
     bc_wire_put_u32(&payload, status);
     bc_wire_put_u32(&payload, ending);
+    bc_wire_put_u32(&payload, counted);
+    bc_wire_put_u64(&payload, user_us);
+    bc_wire_put_u64(&payload, system_us);
     send_control(l, BC_CONTROL_ENDED, tag, &payload);
 }
 
@@ -120,8 +131,11 @@ static void on_start(struct launcher *l, const bc_frame *frame, int channel_fd)
 {
     bc_wire_reader in = bc_wire_read(frame);
     struct plan plan = {.tag = frame->stream, .sync_fd = -1, .lock_fd = -1};
-    plan.best_effort = bc_wire_u32(&in) != 0;
+    uint32_t flags = bc_wire_u32(&in);
+    plan.best_effort = flags & BC_START_BEST_EFFORT;
+    plan.pause_at_lease_end = flags & BC_START_PAUSE_AT_LEASE_END;
     plan.lease_ms = (int64_t)bc_wire_u64(&in);
+    plan.idle_ms = (int64_t)bc_wire_u64(&in);
     bc_wire_get_limits(&in, &plan.limits);
     const char *template = bc_wire_string(&in, BC_FRAME_MAX_PATH - 1);
     plan.channel_fd = channel_fd;
@@ -140,6 +154,13 @@ static void kill_child(struct child *child, uint32_t ending)
 {
     if (child->ending == BC_ENDING_UNKNOWN) child->ending = ending;
     syscall(SYS_pidfd_send_signal, child->pidfd, SIGKILL, NULL, 0);
+}
+
+static void on_extend(struct child *child, const bc_frame *frame)
+{
+    bc_wire_reader in = bc_wire_read(frame);
+    int64_t ms = (int64_t)bc_wire_u64(&in);
+    if (bc_wire_done(&in)) set_lease(child, ms, child->lease_end_ms == 0);
 }
 
 /* One message with at most one descriptor; -1: the library is gone. */
@@ -167,8 +188,11 @@ static int on_control(struct launcher *l)
                       .payload = message + BC_FRAME_HEADER};
     if (n >= (ssize_t)BC_FRAME_HEADER && frame.length == (size_t)n - BC_FRAME_HEADER) {
         if (frame.type == BC_CONTROL_START) on_start(l, &frame, fd);
-        for (unsigned i = 0; frame.type == BC_CONTROL_KILL && i < l->count; i++) {
-            if (l->children[i].tag == frame.stream) kill_child(&l->children[i], BC_ENDING_KILLED);
+        for (unsigned i = 0; i < l->count; i++) {
+            struct child *child = &l->children[i];
+            if (child->tag != frame.stream) continue;
+            if (frame.type == BC_CONTROL_KILL) kill_child(child, BC_ENDING_KILLED);
+            if (frame.type == BC_CONTROL_EXTEND) on_extend(child, &frame);
         }
     }
     if (fd >= 0) close(fd);
@@ -183,8 +207,14 @@ static void bury(struct launcher *l, unsigned i)
     int status = 0;
     if (waitpid(child->pid, &status, WNOHANG | __WALL) != child->pid) return;
     slot_give_back(&l->world, &child->slot);
-    groups_remove(&l->world.groups, child->tag);
+    /* The library sees the channel end and asks for the kill, often before this is known. */
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    if (killed && child->ending != BC_ENDING_LEASE &&
+        groups_oom_kills(&l->world.groups) > child->oom_kills) {
+        child->ending = BC_ENDING_OOM;
+    }
     report_ended(l, child->tag, (uint32_t)status, child->ending);
+    groups_remove(&l->world.groups, child->tag);
     close(child->pidfd);
     l->children[i] = l->children[--l->count];
 }
@@ -194,7 +224,7 @@ static void check_leases(struct launcher *l)
     int64_t now = now_ms(), next = 0;
     for (unsigned i = 0; i < l->count; i++) {
         struct child *child = &l->children[i];
-        if (child->ending != BC_ENDING_UNKNOWN) continue;
+        if (child->ending != BC_ENDING_UNKNOWN || child->lease_end_ms == 0) continue;
         if (child->lease_end_ms <= now) {
             kill_child(child, BC_ENDING_LEASE);
         } else if (next == 0 || child->lease_end_ms < next) {

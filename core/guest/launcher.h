@@ -75,7 +75,8 @@ struct plan {
     uint32_t tag;
     bool privileged;
     bool best_effort;
-    int64_t lease_ms;
+    bool pause_at_lease_end;
+    int64_t lease_ms, idle_ms;
     bc_limits limits;
     struct sandbox_groups groups;
     const char *template_at; /* below WORLD_TEMPLATES */
@@ -90,8 +91,9 @@ struct child {
     uint32_t tag;
     pid_t pid;
     int pidfd;
-    int64_t lease_end_ms;
-    uint32_t ending; /* bc_ending: why the launcher killed it */
+    int64_t lease_end_ms; /* 0: process 1 pauses it then */
+    uint64_t oom_kills;   /* how many there had been when it began */
+    uint32_t ending;      /* bc_ending: why the launcher killed it */
     struct slot slot;
 };
 

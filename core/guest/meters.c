@@ -56,6 +56,12 @@ bool meter_memory(const struct init *init, uint64_t *now, uint64_t *peak)
            read_meter(init->group_files[GROUP_MEMORY_PEAK], "", peak);
 }
 
+bool meter_is_frozen(const struct init *init)
+{
+    uint64_t frozen = 0;
+    return read_meter(init->group_files[GROUP_EVENTS], "frozen", &frozen) && frozen == 1;
+}
+
 bool meter_storage(uint64_t *used_bytes, bool *full)
 {
     struct statfs fs;

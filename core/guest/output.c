@@ -26,7 +26,7 @@ void output_free(struct output *output)
 /* Whether bytes read now would be sent at once (and so need credit). */
 static bool sends_now(const struct output *output)
 {
-    return !output->discard && (!output->capped || output->head_left > 0);
+    return !output->discard && !output->complete && (!output->capped || output->head_left > 0);
 }
 
 bool output_wants_read(const struct init *init, const struct output *output)
@@ -90,7 +90,7 @@ static void send_data(struct init *init, struct job *job, struct output *output,
 static void take(struct init *init, struct job *job, struct output *output,
                  const unsigned char *data, size_t len)
 {
-    if (output->discard) return;
+    if (output->discard || output->complete) return;
     if (!output->capped) {
         send_data(init, job, output, data, len);
         return;

@@ -99,7 +99,7 @@ static long enter_groups(const int *files)
 
 static int prepare(const struct command *command)
 {
-    long done = enter_groups(command->enter);
+    long done = enter_groups(__atomic_load_n(&command->enter, __ATOMIC_ACQUIRE));
     if (done < 0) return (int)-done;
     if (command->change_user) {
         long rc = SYS3(SYS_setresgid, SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);

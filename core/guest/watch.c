@@ -10,29 +10,21 @@
 
 static struct census census;
 
-bool watch_is_needed(const struct init *init)
+static bool has_limits(const struct init *init)
 {
-    if (init->memory_by != BY_WATCH && init->pids_by != BY_RLIMIT && init->limits.cpu_us == 0) {
-        return false;
-    }
-    for (unsigned i = 0; i < init->job_count; i++) {
-        if (init->jobs[i]->kind == JOB_EXEC && init->jobs[i]->pid != 0) return true;
-    }
-    return false;
+    return init->memory_by == BY_WATCH || init->pids_by == BY_RLIMIT || init->limits.cpu_us > 0;
 }
 
-/* Memory that is really its own: shared pages count in part. Where the kernel does not tell (the
- * process has made itself unreadable), all its resident memory. */
-static uint64_t memory_of(const struct person *person)
+int64_t watch_interval(const struct init *init)
 {
-    char text[2048];
-    if (census_read(person->pid, "smaps_rollup", text, sizeof text) <= 0) return person->rss_bytes;
-    const char *at = strstr(text, "\nPss:");
-    uint64_t kib = 0;
-    for (at = at == NULL ? "" : at + 5; *at != '\0' && *at != 'k'; at++) {
-        if (*at >= '0' && *at <= '9') kib = kib * 10 + (uint64_t)(*at - '0');
+    for (unsigned i = 0; i < init->job_count; i++) {
+        const struct job *job = init->jobs[i];
+        if (job->kind != JOB_EXEC || job->pid == 0) continue;
+        /* Where there is much to look at it takes a tenth of the time, not all of it. */
+        int64_t rest = init->look_cost_us * 10;
+        return !has_limits(init) ? SAMPLE_US : rest > WATCH_US ? rest : WATCH_US;
     }
-    return kib * 1024;
+    return 0;
 }
 
 static uint64_t sum_memory(const struct init *init, uint64_t storage, bool exactly,
@@ -42,7 +34,7 @@ static uint64_t sum_memory(const struct init *init, uint64_t storage, bool exact
     for (int i = 0; i < census.count; i++) {
         const struct person *person = &census.of[i];
         if (census_is_supervisor(init, person)) continue; /* its memory is process 1's */
-        uint64_t bytes = exactly ? memory_of(person) : person->rss_bytes;
+        uint64_t bytes = exactly ? usage_memory_of(person) : person->rss_bytes;
         total += bytes;
         if (person->job >= 0) of_job[person->job] += bytes;
     }
@@ -61,7 +53,7 @@ static void watch_memory(struct init *init)
         memset(of_job, 0, sizeof of_job);
         total = sum_memory(init, storage, true, of_job);
     }
-    if (total > init->memory_peak) init->memory_peak = total;
+    if (total > init->usage.memory_peak) init->usage.memory_peak = total;
     if (total <= init->limits.memory_bytes) return;
     unsigned largest = 0;
     for (unsigned i = 1; i < init->job_count; i++) {
@@ -98,8 +90,12 @@ static void watch_cpu(struct init *init)
 
 void watch_look(struct init *init)
 {
-    if (!census_take(init, &census)) return;
-    if (init->memory_by == BY_WATCH) watch_memory(init);
-    if (init->pids_by == BY_RLIMIT) watch_pids(init);
-    if (init->limits.cpu_us > 0) watch_cpu(init);
+    int64_t began_us = sys_boot_us();
+    if (began_us - init->usage.sampled_us >= SAMPLE_US) usage_sample(init);
+    if (has_limits(init) && census_take(init, &census, CENSUS_MAX)) {
+        if (init->memory_by == BY_WATCH) watch_memory(init);
+        if (init->pids_by == BY_RLIMIT) watch_pids(init);
+        if (init->limits.cpu_us > 0) watch_cpu(init);
+    }
+    init->look_cost_us = sys_boot_us() - began_us;
 }

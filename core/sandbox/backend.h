@@ -18,6 +18,8 @@ typedef struct bc_backend {
     int (*start)(barchan_sandbox *sbx, int *channel_fd, barchan_error *err);
     /* Kills it; never waits; may be called more than once. bc_sandbox_gone follows. */
     void (*kill)(barchan_sandbox *sbx);
+    /* The lease has a new end, sbx->lease_end_ms; process 1 knows. */
+    void (*extend)(barchan_sandbox *sbx);
 } bc_backend;
 
 extern const bc_backend bc_backend_namespace;

@@ -28,8 +28,15 @@ static void kill_sandbox(barchan_sandbox *sbx)
     if (sbx->room->launcher != NULL) bc_launcher_serve(sbx->room->launcher);
 }
 
+static void extend(barchan_sandbox *sbx)
+{
+    sbx->want_extend = 1;
+    if (sbx->room->launcher != NULL) bc_launcher_serve(sbx->room->launcher);
+}
+
 const bc_backend bc_backend_namespace = {
     .name = "namespace",
     .start = start,
     .kill = kill_sandbox,
+    .extend = extend,
 };

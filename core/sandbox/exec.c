@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "base/limits.h"
 #include "exec.h"
 
@@ -124,12 +125,34 @@ static int read_exit(barchan_exec *exec, const bc_frame *frame)
                                          .user_us = (int64_t)e.user_us,
                                          .system_us = (int64_t)e.system_us,
                                          .max_rss_bytes = (int64_t)e.max_rss_bytes};
+    bc_usage_add(exec->stream.sbx, &result->usage);
     if (exec->streaming) return e.out_dropped != 0 || e.err_dropped != 0 ? -1 : 0;
     if (bc_exec_take_output(&exec->out, e.out_dropped, &result->out) == -1) return -1;
     return bc_exec_take_output(&exec->err_out, e.err_dropped, &result->err_out) == -1 ? -1 : 0;
 }
 
 /* ---- frames, deadlines, control ---- */
+
+/* A negative time stops it. */
+static void set_timer(barchan_exec *exec, int64_t after_ms)
+{
+    exec->late_ms = after_ms < 0 ? 0 : bc_clock_ms() + after_ms;
+    bc_timer_set(exec->timer, after_ms);
+}
+
+/* Its time stands still with it; what was asked of it meanwhile does not. */
+static void on_paused(bc_stream *stream, int paused)
+{
+    barchan_exec *exec = owner_of(stream, barchan_exec, stream);
+    if (exec->cancelled || exec->exit_pending) return;
+    if (paused) {
+        exec->late_left_ms = exec->late_ms == 0 ? -1 : exec->late_ms - bc_clock_ms();
+        if (exec->late_ms != 0 && exec->late_left_ms < 0) exec->late_left_ms = 0;
+        set_timer(exec, -1);
+    } else {
+        set_timer(exec, exec->late_left_ms);
+    }
+}
 
 static int on_frame(bc_stream *stream, const bc_frame *frame)
 {
@@ -141,21 +164,21 @@ static int on_frame(bc_stream *stream, const bc_frame *frame)
     case BC_FRAME_EXIT:
         if (exec->exit_pending || read_exit(exec, frame) < 0) return -1;
         exec->exit_pending = 1;
-        bc_timer_set(exec->timer, -1);
+        set_timer(exec, -1);
         if (bc_exec_deliver(exec)) bc_exec_finish(exec);
         return 0;
     default: return -1;
     }
 }
 
-static const bc_stream_ops exec_ops = {on_frame, on_lost};
+static const bc_stream_ops exec_ops = {on_frame, on_lost, on_paused};
 
 /* The guest did not end it in time. */
 static void on_late(void *ud)
 {
     barchan_exec *exec = ud;
     if (exec->paused) { /* it may be over, and its end waits behind output that nobody takes */
-        bc_timer_set(exec->timer, BC_EXEC_MARGIN_MS);
+        set_timer(exec, BC_EXEC_MARGIN_MS);
         return;
     }
     exec->stream.sbx->abandoned = 1;
@@ -168,7 +191,7 @@ void barchan_exec_cancel(barchan_exec *exec)
     if (exec == NULL || exec->finished || exec->cancelled) return;
     exec->cancelled = 1;
     bc_stream_send(&exec->stream, BC_FRAME_CANCEL, NULL, 0, NULL, 0, NULL);
-    if (!exec->exit_pending) bc_timer_set(exec->timer, BC_EXEC_PATIENCE_MS);
+    if (!exec->exit_pending) set_timer(exec, BC_EXEC_PATIENCE_MS);
     barchan_exec_resume(exec); /* the end comes after the last output */
 }
 
@@ -263,7 +286,7 @@ static int send_request(barchan_exec *exec, const barchan_exec_options *options,
     bc_exec_send_input(exec);
     if (options->timeout_ms > 0) {
         int64_t grace = options->grace_ms > 0 ? options->grace_ms : 0;
-        bc_timer_set(exec->timer, options->timeout_ms + grace + BC_EXEC_PATIENCE_MS);
+        set_timer(exec, options->timeout_ms + grace + BC_EXEC_PATIENCE_MS);
     }
     return 0;
 }
@@ -282,6 +305,7 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
     if (rc == 0) rc = bc_stream_open(&exec->stream, sbx, &exec_ops, err);
     if (rc < 0) return rc;
     sbx->running++;
+    sbx->execs++;
     exec->counted = sbx;
     rc = bc_timer_open(&exec->timer, sbx->rt, on_late, exec, err);
     if (rc == 0) rc = send_request(exec, options, err);
@@ -303,6 +327,9 @@ int barchan_sandbox_exec_start(barchan_exec **out, barchan_sandbox *sbx,
     barchan_exec *exec = NULL;
     if (out != NULL) *out = NULL;
     int rc = bc_sandbox_check(sbx, err);
+    if (rc == 0 && sbx->state == BARCHAN_SANDBOX_PAUSED) {
+        rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is paused: resume it first");
+    }
     if (rc == 0 && (given == NULL || done == NULL)) {
         rc = bc_error_set(err, BARCHAN_EINVAL, "options and done are needed");
     }

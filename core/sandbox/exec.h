@@ -18,6 +18,7 @@ struct barchan_exec {
     barchan_exec_result result;
     bc_defer defer; /* for ends that do not come from the guest */
     bc_timer *timer;
+    int64_t late_ms, late_left_ms; /* when it goes off, 0: never; what was left when paused */
     bc_cancel_watch *cancel;
     int finished;
     int cancelled; /* asked for */

@@ -280,7 +280,7 @@ static int on_frame(bc_stream *stream, const bc_frame *frame)
     }
 }
 
-static const bc_stream_ops file_ops = {on_frame, on_lost};
+static const bc_stream_ops file_ops = {.on_frame = on_frame, .on_lost = on_lost};
 
 /* ---- start ---- */
 

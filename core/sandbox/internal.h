@@ -19,6 +19,8 @@ typedef struct bc_stream_ops {
     int (*on_frame)(bc_stream *stream, const bc_frame *frame);
     /* The sandbox has ended; the stream is unlinked already. Must not call back at once. */
     void (*on_lost)(bc_stream *stream);
+    /* Everything in the sandbox stands still, or goes on; NULL: it is all the same to it. */
+    void (*on_paused)(bc_stream *stream, int paused);
 } bc_stream_ops;
 
 struct bc_stream {
@@ -45,7 +47,8 @@ struct barchan_sandbox {
     int64_t born_ms, ended_ms;
     /* profile */
     char *template_name;
-    int64_t lease_ms;
+    int64_t lease_ms, lease_end_ms, idle_ms;
+    int pause_at_lease_end;
     bc_limits limits;
     int64_t wall_ms; /* 0: no limit */
     int best_effort;
@@ -65,10 +68,15 @@ struct barchan_sandbox {
     int running; /* execs among them */
     uint32_t last_stream;
     int abandoned; /* streams were given up that the guest may still use */
+    /* usage.c */
+    bc_usage used;
+    uint64_t exec_us[2]; /* sum of the results: user, system */
+    uint64_t bytes_in, bytes_out, execs;
+    struct usage_call *last_calls; /* waiting for the last count */
     /* backend_namespace.c */
     uint32_t tag;
     int guest_fd; /* until the launcher has it */
-    int want_kill;
+    int want_kill, want_extend;
 };
 
 /* The room of a runtime: its sandboxes and its launcher. NULL: out of memory. */
@@ -80,11 +88,21 @@ struct bc_room {
 };
 bc_room *bc_sandbox_room(barchan_runtime *rt);
 
-/* sandbox.c */
+/* create.c */
 int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, const bc_backend *backend,
                            barchan_sandbox_created_fn done, void *ud, barchan_error *err);
+/* It is ready, or failed for this reason; told by the next dispatch. */
+void bc_created_settle(barchan_sandbox *sbx, const barchan_error *why);
+/* It is about to be destroyed; told at once. */
+void bc_created_abandon(barchan_sandbox *sbx);
+
+/* sandbox.c */
+extern const bc_channel_handler bc_sandbox_channel;
 void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barchan_error *why);
+/* Its memory stays until the last reference is dropped. */
+void bc_sandbox_ref(barchan_sandbox *sbx);
+void bc_sandbox_unref(barchan_sandbox *sbx);
 /* A call on the sandbox is allowed: it exists and has not ended. */
 int bc_sandbox_check(const barchan_sandbox *sbx, barchan_error *err);
 int bc_stream_open(bc_stream *stream, barchan_sandbox *sbx, const bc_stream_ops *ops,
@@ -98,6 +116,17 @@ int bc_stream_credit(bc_stream *stream, uint32_t type, uint32_t bytes);
 /* limits.c: checks them and fills in the defaults. */
 int bc_limits_read(barchan_sandbox *sbx, const barchan_limits *limits, barchan_error *err);
 
+/* lease.c */
+int64_t bc_lease_left_ms(const barchan_sandbox *sbx);
+void bc_sandbox_set_paused(barchan_sandbox *sbx, int paused);
+
+/* usage.c */
+void bc_usage_add(barchan_sandbox *sbx, const barchan_exec_usage *usage);
+/* The backend has counted the sandbox's processor time to its end. */
+void bc_usage_ended(barchan_sandbox *sbx, uint64_t user_us, uint64_t system_us);
+/* Nothing more will be known. */
+void bc_usage_settle(barchan_sandbox *sbx);
+
 /* profile.c */
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);
 void bc_profile_clear(barchan_sandbox *sbx);
@@ -108,7 +137,9 @@ int bc_env_check(const char *const *env, const char *what, barchan_error *err);
 int bc_put_wire_u32(bc_buf *out, uint32_t value);
 int bc_put_wire_u64(bc_buf *out, uint64_t value);
 int bc_put_wire_string(bc_buf *out, const char *text, size_t len);
-/* Fills `err` from a failure the guest sent; negative: malformed. */
+/* Fills `err` from what the guest sent, code 0 for success; negative: malformed. */
+int bc_read_status(bc_wire_reader *in, barchan_error *err);
+/* The same for what can only be a failure, and is all there is. */
 int bc_read_failure(bc_wire_reader *in, barchan_error *err);
 
 #endif

@@ -50,10 +50,13 @@ static void on_message(bc_launcher *launcher, const bc_frame *message)
             bc_error_set(&launcher->error, BARCHAN_EPROTOCOL, "the launcher failed");
         }
     } else if (message->type == BC_CONTROL_ENDED) {
-        uint32_t status = bc_wire_u32(&in), ending = bc_wire_u32(&in);
+        uint32_t status = bc_wire_u32(&in), ending = bc_wire_u32(&in), counted = bc_wire_u32(&in);
+        uint64_t user_us = bc_wire_u64(&in), system_us = bc_wire_u64(&in);
         barchan_sandbox *sbx = find(launcher, message->stream);
         (void)status;
-        if (sbx != NULL && bc_wire_done(&in)) bc_sandbox_gone(sbx, ending, NULL);
+        if (sbx == NULL || !bc_wire_done(&in)) return;
+        if (counted) bc_usage_ended(sbx, user_us, system_us);
+        bc_sandbox_gone(sbx, ending, NULL);
     }
 }
 
@@ -165,8 +168,11 @@ static int send_start(bc_launcher *launcher, barchan_sandbox *sbx)
     unsigned char limits[BC_LIMITS_BYTES];
     bc_wire_writer out = {.data = limits, .cap = sizeof limits};
     bc_wire_put_limits(&out, &sbx->limits);
-    int rc = bc_put_wire_u32(&payload, (uint32_t)sbx->best_effort);
+    uint32_t flags = sbx->best_effort ? BC_START_BEST_EFFORT : 0;
+    if (sbx->pause_at_lease_end) flags |= BC_START_PAUSE_AT_LEASE_END;
+    int rc = bc_put_wire_u32(&payload, flags);
     if (rc == 0) rc = bc_put_wire_u64(&payload, (uint64_t)sbx->lease_ms);
+    if (rc == 0) rc = bc_put_wire_u64(&payload, (uint64_t)sbx->idle_ms);
     if (rc == 0) rc = bc_buf_append(&payload, limits, out.len);
     if (rc == 0) {
         rc = bc_put_wire_string(&payload, sbx->template_name, strlen(sbx->template_name));
@@ -182,6 +188,15 @@ static int serve(bc_launcher *launcher, barchan_sandbox *sbx)
     if (sbx->guest_fd >= 0) {
         if (send_start(launcher, sbx) == -EAGAIN) return -EAGAIN;
         close(steal_fd(&sbx->guest_fd));
+    }
+    if (sbx->want_extend) {
+        bc_buf payload cleanup_buf;
+        bc_buf_init(&payload, 8);
+        bc_put_wire_u64(&payload, (uint64_t)bc_lease_left_ms(sbx));
+        if (send_message(launcher, BC_CONTROL_EXTEND, sbx->tag, &payload, -1) == -EAGAIN) {
+            return -EAGAIN;
+        }
+        sbx->want_extend = 0;
     }
     if (sbx->want_kill) {
         bc_buf empty = {0};

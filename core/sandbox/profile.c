@@ -60,6 +60,15 @@ static int check(const barchan_profile *profile, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days, not %lld ms",
                             (long long)profile->lease_ms);
     }
+    if (profile->on_lease_end != BARCHAN_LEASE_TERMINATE &&
+        profile->on_lease_end != BARCHAN_LEASE_PAUSE) {
+        return bc_error_set(err, BARCHAN_EINVAL, "unknown on_lease_end %d",
+                            (int)profile->on_lease_end);
+    }
+    if (profile->idle_timeout_ms < 0 || profile->idle_timeout_ms > BC_SANDBOX_MAX_LEASE_MS) {
+        return bc_error_set(err, BARCHAN_EINVAL, "idle_timeout_ms is from 0 to 7 days, not %lld ms",
+                            (long long)profile->idle_timeout_ms);
+    }
     if (profile->timeout_ms < 0) return bc_error_set(err, BARCHAN_EINVAL, "timeout_ms is negative");
     return bc_env_check(profile->env, "env", err);
 }
@@ -73,6 +82,8 @@ int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barcha
     sbx->env = copy_strings(profile->env);
     if (sbx->template_name == NULL || sbx->env == NULL) return bc_error_nomem(err);
     sbx->lease_ms = profile->lease_ms == 0 ? BC_SANDBOX_DEFAULT_LEASE_MS : profile->lease_ms;
+    sbx->pause_at_lease_end = profile->on_lease_end == BARCHAN_LEASE_PAUSE;
+    sbx->idle_ms = profile->idle_timeout_ms;
     sbx->best_effort = profile->best_effort != 0;
     return 0;
 }

@@ -5,10 +5,8 @@
  * every reason; it starts the kill and never waits. The memory stays until both the handle and
  * the backend have let go, because the kill is reported later.
  */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "base/json_write.h"
@@ -17,8 +15,6 @@
 #include "launcher.h"
 
 /* ---- the room ---- */
-
-static void unref(barchan_sandbox *sbx);
 
 static barchan_sandbox *still_here(bc_room *room)
 {
@@ -41,7 +37,7 @@ static void end_room(void *data)
         sbx->kept_for_runtime = 0;
         /* Its kill was not reported in time; the launcher's death has ended it. */
         if (sbx->backend_held) bc_sandbox_gone(sbx, BC_ENDING_KILLED, NULL);
-        if (kept) unref(sbx);
+        if (kept) bc_sandbox_unref(sbx);
     }
     free(room);
 }
@@ -59,7 +55,12 @@ bc_room *bc_sandbox_room(barchan_runtime *rt)
 
 /* ---- references ---- */
 
-static void unref(barchan_sandbox *sbx)
+void bc_sandbox_ref(barchan_sandbox *sbx)
+{
+    sbx->refs++;
+}
+
+void bc_sandbox_unref(barchan_sandbox *sbx)
 {
     if (--sbx->refs > 0) return;
     if (sbx->prev != NULL) sbx->prev->next = sbx->next;
@@ -69,33 +70,6 @@ static void unref(barchan_sandbox *sbx)
     bc_buf_clear(&sbx->layers);
     if (sbx->guest_fd >= 0) close(sbx->guest_fd);
     free(sbx);
-}
-
-/* ---- creation's outcome: exactly one callback, from a dispatch ---- */
-
-static void deliver_created(bc_defer *defer)
-{
-    barchan_sandbox *sbx = owner_of(defer, barchan_sandbox, created_defer);
-    barchan_sandbox_created_fn created = sbx->created;
-    barchan_error error = sbx->created_error;
-    sbx->created = NULL;
-    /* The sandbox may be destroyed inside. */
-    if (created != NULL) created(sbx, error.code == 0 ? NULL : &error, sbx->created_ud);
-}
-
-static void settle_created(barchan_sandbox *sbx, const barchan_error *why)
-{
-    bc_timer_close(sbx->create_timer);
-    bc_cancel_watch_close(sbx->create_cancel);
-    sbx->create_timer = NULL;
-    sbx->create_cancel = NULL;
-    if (sbx->created == NULL) return;
-    if (why != NULL) {
-        sbx->created_error = *why;
-        bc_error_context(&sbx->created_error, "create sandbox");
-        bc_error_where(&sbx->created_error, "sandbox.create");
-    }
-    bc_defer_schedule(sbx->rt, &sbx->created_defer, deliver_created);
 }
 
 /* ---- the end ---- */
@@ -131,7 +105,18 @@ void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barch
     if (was_starting) {
         barchan_error cancelled;
         if (why == NULL) bc_error_set(&cancelled, BARCHAN_ECANCELLED, "it was terminated");
-        settle_created(sbx, why == NULL ? &cancelled : why);
+        bc_created_settle(sbx, why == NULL ? &cancelled : why);
+    }
+}
+
+/* Of the ends that process 1 and the launcher bring about; NONE: another. */
+static barchan_end_reason reason_of(uint32_t ending)
+{
+    switch (ending) {
+    case BC_ENDING_LEASE: return BARCHAN_END_LEASE_EXPIRED;
+    case BC_ENDING_IDLE: return BARCHAN_END_IDLE;
+    case BC_ENDING_OOM: return BARCHAN_END_OOM;
+    default: return BARCHAN_END_NONE;
     }
 }
 
@@ -142,8 +127,9 @@ void bc_sandbox_gone(barchan_sandbox *sbx, uint32_t ending, const barchan_error 
     barchan_error died;
     bc_error_set(&died, BARCHAN_ELOST, "process 1 of the sandbox died");
     if (why == NULL) why = &died;
-    if (ending == BC_ENDING_LEASE) {
-        bc_sandbox_end(sbx, BARCHAN_END_LEASE_EXPIRED, why);
+    barchan_end_reason known = reason_of(ending);
+    if (known != BARCHAN_END_NONE) {
+        bc_sandbox_end(sbx, known, why);
     } else if (sbx->state == BARCHAN_SANDBOX_STARTING) {
         bc_sandbox_end(sbx, BARCHAN_END_CREATE_FAILED, why);
     } else {
@@ -151,7 +137,8 @@ void bc_sandbox_gone(barchan_sandbox *sbx, uint32_t ending, const barchan_error 
     }
     bc_runtime_release(sbx->rt);
     sbx->backend_held = 0;
-    unref(sbx);
+    bc_usage_settle(sbx);
+    bc_sandbox_unref(sbx);
 }
 
 /* ---- frames about the sandbox itself ---- */
@@ -179,7 +166,7 @@ static int on_ready(barchan_sandbox *sbx, bc_wire_reader *in)
     bc_wire_u32(in); /* features: none is defined yet */
     if (version != BC_FRAME_VERSION || read_layers(in, &sbx->layers) < 0) return -1;
     sbx->state = BARCHAN_SANDBOX_READY;
-    settle_created(sbx, NULL);
+    bc_created_settle(sbx, NULL);
     return 0;
 }
 
@@ -193,8 +180,18 @@ static int on_failed(barchan_sandbox *sbx, bc_wire_reader *in)
 
 static int on_ending(barchan_sandbox *sbx, bc_wire_reader *in)
 {
-    if (bc_wire_u32(in) != BC_ENDING_LEASE || !bc_wire_done(in)) return -1;
-    bc_sandbox_end(sbx, BARCHAN_END_LEASE_EXPIRED, NULL);
+    uint32_t ending = bc_wire_u32(in);
+    if ((ending != BC_ENDING_LEASE && ending != BC_ENDING_IDLE) || !bc_wire_done(in)) return -1;
+    bc_sandbox_end(sbx, reason_of(ending), NULL);
+    return 0;
+}
+
+/* The lease is over, and the profile says to pause then. */
+static int on_state(barchan_sandbox *sbx, bc_wire_reader *in)
+{
+    if (bc_wire_u32(in) != 1 || !bc_wire_done(in) || !sbx->pause_at_lease_end) return -1;
+    bc_log(sbx->rt, BARCHAN_LOG_WARN, "sandbox %s paused: its lease is over", sbx->id);
+    bc_sandbox_set_paused(sbx, 1);
     return 0;
 }
 
@@ -207,10 +204,12 @@ static int on_frame(void *ud, const bc_frame *frame)
         case BC_FRAME_READY: return on_ready(sbx, &in);
         case BC_FRAME_FAILED: return on_failed(sbx, &in);
         case BC_FRAME_ENDING: return on_ending(sbx, &in);
+        case BC_FRAME_STATE: return on_state(sbx, &in);
         default: return -1;
         }
     }
-    if (sbx->state != BARCHAN_SANDBOX_READY) return -1;
+    if (sbx->state == BARCHAN_SANDBOX_STARTING) return -1;
+    if (frame->type == BC_FRAME_OUT || frame->type == BC_FRAME_ERR) sbx->bytes_out += frame->length;
     for (bc_stream *stream = sbx->streams; stream != NULL; stream = stream->next) {
         if (stream->id == frame->stream) return stream->ops->on_frame(stream, frame);
     }
@@ -227,159 +226,9 @@ static void on_channel_end(void *ud, const barchan_error *why)
     }
 }
 
-static const bc_channel_handler channel_handler = {on_frame, on_channel_end};
+const bc_channel_handler bc_sandbox_channel = {on_frame, on_channel_end};
 
-/* ---- create ---- */
-
-static void on_create_timeout(void *ud)
-{
-    barchan_error why;
-    bc_error_set(&why, BARCHAN_ETIMEDOUT, "it was not ready in time");
-    bc_sandbox_end(ud, BARCHAN_END_CREATE_FAILED, &why);
-}
-
-static void on_create_cancelled(void *ud)
-{
-    barchan_error why;
-    bc_error_set(&why, BARCHAN_ECANCELLED, "cancelled");
-    bc_sandbox_end(ud, BARCHAN_END_CREATE_FAILED, &why);
-}
-
-static void end_resident(bc_resident *resident)
-{
-    barchan_sandbox *sbx = owner_of(resident, barchan_sandbox, resident);
-    /* The runtime still looks at the resident after this call. */
-    sbx->refs++;
-    sbx->kept_for_runtime = 1;
-    barchan_sandbox_destroy(sbx);
-}
-
-static int make_id(char *id, size_t cap, barchan_error *err)
-{
-    uint64_t random;
-    if (getrandom(&random, sizeof random, 0) != (ssize_t)sizeof random) {
-        return bc_error_set(err, BARCHAN_EIO, "no random numbers");
-    }
-    snprintf(id, cap, "sbx-%016llx", (unsigned long long)random);
-    return 0;
-}
-
-static int open_watches(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err)
-{
-    int rc = bc_timer_open(&sbx->create_timer, sbx->rt, on_create_timeout, sbx, err);
-    if (rc < 0) return rc;
-    bc_timer_set(sbx->create_timer,
-                 profile->timeout_ms == 0 ? BC_SANDBOX_DEFAULT_CREATE_MS : profile->timeout_ms);
-    return bc_cancel_watch_open(&sbx->create_cancel, sbx->rt, profile->cancel, on_create_cancelled,
-                                sbx, err);
-}
-
-static int open_channel(barchan_sandbox *sbx, barchan_error *err)
-{
-    int fd;
-    int rc = sbx->backend->start(sbx, &fd, err);
-    if (rc < 0) return rc;
-    sbx->refs++;
-    sbx->backend_held = 1;
-    bc_runtime_hold(sbx->rt);
-    rc = bc_channel_open(&sbx->channel, sbx->rt, fd, &channel_handler, sbx, err);
-    if (rc < 0) return rc;
-    unsigned char hello[8];
-    bc_put_u32(hello, BC_FRAME_VERSION);
-    bc_put_u32(hello + 4, 0);
-    return bc_channel_send(sbx->channel, BC_FRAME_HELLO, 0, hello, sizeof hello, NULL, 0, err);
-}
-
-static int open_sandbox(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err)
-{
-    int rc = bc_profile_read(sbx, profile, err);
-    if (rc == 0) rc = make_id(sbx->id, sizeof sbx->id, err);
-    if (rc == 0) rc = open_watches(sbx, profile, err);
-    if (rc == 0) rc = open_channel(sbx, err);
-    return rc;
-}
-
-int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *given,
-                           const bc_backend *backend, barchan_sandbox_created_fn done, void *ud,
-                           barchan_error *err)
-{
-    barchan_profile profile;
-    int rc = bc_options_copy(&profile, sizeof profile, given, err);
-    if (rc < 0) return rc;
-    bc_room *room = bc_sandbox_room(rt);
-    barchan_sandbox *sbx = room == NULL ? NULL : calloc(1, sizeof *sbx);
-    if (sbx == NULL) return bc_error_nomem(err);
-    sbx->rt = rt;
-    sbx->room = room;
-    sbx->backend = backend;
-    sbx->refs = 1;
-    sbx->guest_fd = -1;
-    sbx->born_ms = bc_clock_ms();
-    bc_buf_init(&sbx->layers, BC_FRAME_MAX_FROM_GUEST * 8);
-    sbx->next = room->sandboxes;
-    if (sbx->next != NULL) sbx->next->prev = sbx;
-    room->sandboxes = sbx;
-    bc_resident_add(rt, &sbx->resident, end_resident);
-    rc = open_sandbox(sbx, &profile, err);
-    if (rc < 0) {
-        barchan_sandbox_destroy(sbx);
-        return rc;
-    }
-    sbx->created = done;
-    sbx->created_ud = ud;
-    *out = sbx;
-    return 0;
-}
-
-int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runtime *rt,
-                                 const barchan_profile *profile, barchan_sandbox_created_fn done,
-                                 void *ud, barchan_error *err)
-{
-    if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
-    *out = NULL;
-    int rc = bc_runtime_check(rt, err);
-    if (rc == 0) {
-        rc = bc_sandbox_create_with(out, rt, profile, &bc_backend_namespace, done, ud, err);
-    }
-    if (rc < 0) {
-        bc_error_context(err, "create sandbox");
-        bc_error_where(err, "sandbox.create");
-    }
-    return rc;
-}
-
-struct create_wait {
-    int done;
-    barchan_error error;
-};
-
-static void on_created(barchan_sandbox *sbx, const barchan_error *err, void *ud)
-{
-    struct create_wait *wait = ud;
-    (void)sbx;
-    wait->done = 1;
-    if (err != NULL) wait->error = *err;
-}
-
-int barchan_sandbox_create(barchan_sandbox **out, barchan_runtime *rt,
-                           const barchan_profile *profile, barchan_error *err)
-{
-    struct create_wait wait = {0};
-    int rc = bc_runtime_may_wait(rt, err);
-    if (rc == 0) rc = barchan_sandbox_create_start(out, rt, profile, on_created, &wait, err);
-    if (rc < 0) return rc;
-    rc = bc_runtime_wait(rt, &wait.done, err);
-    if (rc == 0 && wait.error.code != 0) {
-        rc = wait.error.code;
-        if (err != NULL) *err = wait.error;
-    }
-    if (rc < 0) {
-        if (!wait.done) (*out)->created = NULL; /* `wait` is going away */
-        barchan_sandbox_destroy(*out);
-        *out = NULL;
-    }
-    return rc;
-}
+/* ---- the handle ---- */
 
 void barchan_sandbox_terminate(barchan_sandbox *sbx)
 {
@@ -393,13 +242,7 @@ void barchan_sandbox_destroy(barchan_sandbox *sbx)
     if (sbx == NULL || !bc_runtime_is_own(sbx->rt)) return;
     bc_resident_remove(&sbx->resident);
     barchan_sandbox_terminate(sbx);
-    bc_defer_cancel(&sbx->created_defer);
-    if (sbx->created != NULL) {
-        bc_error_set(&sbx->created_error, BARCHAN_ECANCELLED,
-                     "create sandbox: it was destroyed before it was ready");
-        bc_error_where(&sbx->created_error, "sandbox.create");
-        deliver_created(&sbx->created_defer);
-    }
+    bc_created_abandon(sbx);
     sbx->handle_dropped = 1;
-    unref(sbx);
+    bc_sandbox_unref(sbx);
 }

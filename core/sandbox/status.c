@@ -8,6 +8,7 @@ const char *barchan_sandbox_state_name(barchan_sandbox_state state)
     case BARCHAN_SANDBOX_STARTING: return "starting";
     case BARCHAN_SANDBOX_READY: return "ready";
     case BARCHAN_SANDBOX_ENDED: return "ended";
+    case BARCHAN_SANDBOX_PAUSED: return "paused";
     }
     return "unknown";
 }
@@ -22,6 +23,8 @@ const char *barchan_end_reason_name(barchan_end_reason reason)
     case BARCHAN_END_PROTOCOL_ERROR: return "protocol_error";
     case BARCHAN_END_CRASHED: return "crashed";
     case BARCHAN_END_CREATE_FAILED: return "create_failed";
+    case BARCHAN_END_IDLE: return "idle";
+    case BARCHAN_END_OOM: return "oom";
     }
     return "unknown";
 }
@@ -42,7 +45,7 @@ int barchan_sandbox_status(const barchan_sandbox *sbx, barchan_sandbox_info *inf
         .end_reason = sbx->end_reason,
         .template_name = sbx->template_name,
         .age_ms = age,
-        .lease_left_ms = ended || age > sbx->lease_ms ? 0 : sbx->lease_ms - age,
+        .lease_left_ms = bc_lease_left_ms(sbx),
         .running = sbx->running,
         .layers = sbx->layers.len == 0 ? "{}" : bc_buf_data(&sbx->layers),
     };

@@ -48,6 +48,7 @@ int bc_stream_send(bc_stream *stream, uint32_t type, const void *head, size_t he
     }
     int rc = bc_runtime_check(stream->sbx->rt, err);
     if (rc < 0) return rc;
+    if (type == BC_FRAME_INPUT) stream->sbx->bytes_in += head_len + body_len;
     return bc_channel_send(stream->sbx->channel, type, stream->id, head, head_len, body, body_len,
                            err);
 }

@@ -4,6 +4,7 @@ local _, core = ...
 local exec = require "barchan.exec"
 local files = require "barchan.files"
 local options = require "barchan.options"
+local price = require "barchan.price"
 
 local sandbox = {}
 
@@ -17,7 +18,13 @@ local profile_spec = {
   env = "table",
   best_effort = "boolean",
   timeout = "number",
+  on_lease_end = "string", -- "terminate" or "pause"
+  idle_timeout = "number",
+  price = "table",
+  max_cost_micros = "number",
 }
+
+local DEFAULT_LEASE = 1800
 
 --- The limits that a profile may have, and the type of each.
 sandbox.limits = {
@@ -37,6 +44,10 @@ local function check_limits(limits)
   for name, value in pairs(limits) do
     if value <= 0 then error(("sandbox: limits: option '%s' must be greater than 0"):format(name), 3) end
   end
+end
+
+local function too_dear(message)
+  return core.util.error { code = "limit", message = message, retryable = false }
 end
 
 ---@class barchan.Sandbox
@@ -87,12 +98,68 @@ end
 --- id, state, end_reason, template, age, lease_left, running, layers
 function Sandbox:status() return self.handle:status() end
 
+--- What it has used so far, or had when it ended: wall, cpu, user, system (seconds); memory,
+--- memory_peak, disk (bytes), memory_byte_seconds; bytes_in, bytes_out; execs; cpu_counted and
+--- memory_counted tell whether the kernel counted the whole, or process 1 what it saw.
+--- With a `price` in the profile: cost_micros, too.
+function Sandbox:usage()
+  local usage, err = self.handle:usage()
+  if not usage then return nil, err end
+  if self.price then usage.cost_micros = price.cost(self.price, self.limits, usage) end
+  return usage
+end
+
+--- Has every process stand still (:resume lets them go on). The lease runs on, commands' time does not.
+function Sandbox:pause() return self.handle:pause() end
+
+function Sandbox:resume() return self.handle:resume() end
+
+--- Adds seconds to the lease: to what is left, or from now on when it is over and has paused. Refused
+--- where max_cost_micros could be passed.
+---@param seconds number
+function Sandbox:extend(seconds)
+  if type(seconds) ~= "number" or seconds ~= seconds or seconds <= 0 then
+    error("extend: a number of seconds greater than 0 expected", 2)
+  end
+  if self.max_cost_micros then
+    local usage, err = self:usage()
+    if not usage then return nil, err end
+    local lease_left = self:status().lease_left + seconds
+    local most = usage.cost_micros + price.most(self.price, self.limits, lease_left)
+    if most > self.max_cost_micros then
+      return nil, too_dear(("extend: %g s more could bring its cost to %.0f micros; max_cost_micros is %.0f")
+        :format(seconds, most, self.max_cost_micros))
+    end
+  end
+  return self.handle:extend(seconds)
+end
+
 --- Starts to end everything in it. Never waits; idempotent.
 function Sandbox:terminate() self.handle:terminate() end
 
+-- A lease that cannot cost more than allowed: then nothing that happens under it can, either.
+local function check_cost(profile)
+  if profile.price then price.check(profile.price) end
+  if not profile.max_cost_micros then return true end
+  if not profile.price then error("sandbox: option 'max_cost_micros' needs 'price'", 3) end
+  local lease = profile.lease or DEFAULT_LEASE
+  local most, missing = price.most(profile.price, profile.limits or {}, lease)
+  local why
+  if missing then
+    why = ("nothing bounds its cost: limits.%s is missing"):format(missing)
+  elseif most > profile.max_cost_micros then
+    why = ("its lease of %g s could cost %.0f micros; max_cost_micros is %.0f"):format(lease, most,
+      profile.max_cost_micros)
+  else
+    return true
+  end
+  return nil, too_dear("create sandbox: " .. why)
+end
+
 --- Creates a sandbox: template ("host" or a directory), network ("off"), lease (seconds, default
 --- 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
---- best_effort, timeout (of the creation). What holds each limit is in status().layers.
+--- best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout (seconds),
+--- price { cpu_hour, vcpu_hour, gib_hour } and max_cost_micros. What holds each limit is in status().layers.
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
 function sandbox.create(profile)
@@ -102,9 +169,16 @@ function sandbox.create(profile)
     error(("sandbox: option 'network': '%s' is not available; 'off' is"):format(profile.network), 2)
   end
   if profile.limits then check_limits(profile.limits) end
+  local affordable, refusal = check_cost(profile)
+  if not affordable then return nil, refusal end
   local handle, err = core.sandbox.create(profile)
   if not handle then return nil, err end
-  local self = setmetatable({ handle = handle }, Sandbox)
+  local self = setmetatable({
+    handle = handle,
+    price = profile.price,
+    limits = profile.limits or {},
+    max_cost_micros = profile.max_cost_micros,
+  }, Sandbox)
   open[self] = true
   self.files = files.new(handle)
   return self

@@ -143,6 +143,20 @@ barchan_exec_result sh(const char *command)
     return run(OPTIONS(.command = command));
 }
 
+void note_end(barchan_exec *exec, barchan_exec_result *result, void *ud)
+{
+    struct ended *ended = ud;
+    (void)exec;
+    ended->count++;
+    ended->result = *result;
+    ended->result.out = ended->result.err_out = (barchan_bytes){0};
+}
+
+int exec_ended(void *ud)
+{
+    return ((struct ended *)ud)->count > 0;
+}
+
 void sh_says(const char *command, const char *expected)
 {
     barchan_exec_result r = sh(command);

@@ -38,6 +38,15 @@ barchan_sandbox_info status_of(barchan_sandbox *sandbox);
 /* A condition for wait_until: the sandbox `ud` has ended. */
 int has_ended(void *ud);
 
+/* A command that was started: its end is noted by note_end, and exec_ended a condition for
+ * wait_until. */
+struct ended {
+    int count;
+    barchan_exec_result result; /* without its bytes */
+};
+void note_end(barchan_exec *exec, barchan_exec_result *result, void *ud);
+int exec_ended(void *ud);
+
 /* File operations that must succeed, or fail with this code. */
 barchan_file_result file_done(const barchan_file_request *request);
 void file_does(const barchan_file_request *request);

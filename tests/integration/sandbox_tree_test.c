@@ -107,6 +107,18 @@ START_TEST(a_detached_writer_does_not_keep_the_sandbox_busy)
 }
 END_TEST
 
+START_TEST(a_detached_writer_that_has_filled_its_cap)
+{
+    /* More is waiting at the command's end than credit lets pass at once, and more comes. */
+    barchan_exec_result r = run(OPTIONS(.command = "yes & sleep 0.5", .detach = 1));
+    ck_assert_int_eq(r.reason, BARCHAN_EXEC_EXITED);
+    ck_assert_uint_le(r.out.len, 1 << 20);
+    ck_assert_uint_gt(r.out.dropped, 0);
+    barchan_exec_result_clear(&r);
+    sh_says("pkill yes; echo fine", "fine\n");
+}
+END_TEST
+
 START_TEST(a_killed_supervisor_is_no_escape)
 {
     /* As an ordinary user commands share the supervisor's user id and can kill it. */
@@ -311,6 +323,7 @@ int main(void)
                                   ten_thousand_orphans,
                                   detached_processes_live_on,
                                   a_detached_writer_does_not_keep_the_sandbox_busy,
+                                  a_detached_writer_that_has_filled_its_cap,
                                   a_killed_supervisor_is_no_escape,
                                   concurrent_commands,
                                   a_timeout_spares_the_neighbours,

@@ -57,6 +57,72 @@ function T:test_limits()
   lu.assertEquals(assert(sbx:exec "echo next").out, "next\n")
 end
 
+function T:test_lease_pause_and_idle()
+  local sbx <close> = sandbox { lease = 100 }
+  assert(sbx:extend(50))
+  lu.assertTrue(sbx:status().lease_left > 140)
+  local _, err = sbx:extend(8 * 24 * 3600)
+  lu.assertStrContains(err.message, "7 days")
+  lu.assertErrorMsgContains("extend", sbx.extend, sbx, 0)
+  assert(sbx:pause())
+  lu.assertEquals(sbx:status().state, "paused")
+  local r, why = sbx:exec "true"
+  lu.assertNil(r)
+  lu.assertStrContains(why.message, "resume it first")
+  assert(sbx:resume())
+  lu.assertEquals(assert(sbx:exec "echo on").out, "on\n")
+
+  local idle <close> = sandbox { idle_timeout = 0.3 }
+  local deadline = barchan.now() + 20
+  while idle:status().state ~= "ended" and barchan.now() < deadline do barchan.sleep(0.02) end
+  lu.assertEquals(idle:status().end_reason, "idle")
+
+  local held <close> = sandbox { lease = 0.3, on_lease_end = "pause" }
+  while held:status().state ~= "paused" and barchan.now() < deadline do barchan.sleep(0.02) end
+  lu.assertEquals(held:status().state, "paused")
+  assert(held:extend(60))
+  assert(held:resume())
+  lu.assertEquals(assert(held:exec "echo on").out, "on\n")
+  lu.assertErrorMsgContains("on_lease_end", barchan.sandbox, { on_lease_end = "stop" })
+end
+
+function T:test_price()
+  local hour = { cpu_hour = 3.6, vcpu_hour = 3.6, gib_hour = 7.2 }
+  local _, err = barchan.sandbox { price = hour, max_cost_micros = 1000 }
+  lu.assertEquals(err.code, "limit")
+  lu.assertStrContains(err.message, "limits.cpus is missing")
+  _, err = barchan.sandbox { price = { gib_hour = 7.2 }, max_cost_micros = 1000, lease = 10,
+    limits = { memory = 1 << 29 } }
+  lu.assertStrContains(err.message, "could cost 10000 micros") -- half a GiB for 10 s, 2000 micros a GiB and second
+  lu.assertErrorMsgContains("needs 'price'", barchan.sandbox, { max_cost_micros = 1 })
+  lu.assertErrorMsgContains("did you mean 'cpu_hour'", barchan.sandbox, { price = { cpu_houer = 1 } })
+
+  local sbx <close> = sandbox { price = { gib_hour = 7.2 }, max_cost_micros = 20000, lease = 10,
+    limits = { memory = 1 << 29 } }
+  assert(sbx:exec { "sleep", "0.2" })
+  local usage = assert(sbx:usage())
+  lu.assertAlmostEquals(usage.cost_micros, usage.wall * 1000, 1)
+  assert(sbx:extend(5))
+  _, err = sbx:extend(10)
+  lu.assertEquals(err.code, "limit")
+  lu.assertStrContains(err.message, "max_cost_micros is 20000")
+end
+
+function T:test_usage()
+  local sbx <close> = sandbox()
+  assert(sbx:exec { "cat", stdin = "12345" })
+  sbx.files:write("f", ("x"):rep(100000))
+  local u = assert(sbx:usage())
+  lu.assertEquals({ u.execs, u.bytes_in, u.bytes_out }, { 1, 100005, 5 })
+  lu.assertTrue(u.disk >= 100000 and u.wall > 0 and u.cpu == u.user + u.system)
+  lu.assertIsBoolean(u.cpu_counted)
+  lu.assertIsBoolean(u.memory_counted)
+  sbx:terminate()
+  local last = assert(sbx:usage())
+  lu.assertEquals({ last.execs, last.disk }, { 1, 0 })
+  lu.assertTrue(last.cpu >= u.cpu)
+end
+
 function T:test_limits_are_checked()
   lu.assertErrorMsgContains("did you mean 'memory'", barchan.sandbox, { limits = { memry = 1 } })
   lu.assertErrorMsgContains("'pids' must be greater", barchan.sandbox, { limits = { pids = 0 } })

@@ -32,11 +32,17 @@ static int start_fake(barchan_sandbox *sandbox, int *channel_fd, barchan_error *
     return 0;
 }
 
-static const bc_backend fake = {"fake", start_fake, kill_fake};
+static void extend_fake(barchan_sandbox *sandbox)
+{
+    (void)sandbox;
+}
+
+static const bc_backend fake = {"fake", start_fake, kill_fake, extend_fake};
 
 static struct {
     int created, created_code;
-    int exec_done, file_done, file_code;
+    int exec_done, file_done, file_code, usage_done, usage_code;
+    uint64_t peak;
     barchan_exec_reason reason;
     size_t out_len;
     uint64_t dropped;
@@ -306,6 +312,69 @@ START_TEST(hostile_exits)
 }
 END_TEST
 
+static void on_usage(const barchan_usage *usage, const barchan_error *err, void *ud)
+{
+    (void)ud;
+    seen.usage_done++;
+    seen.usage_code = usage == NULL ? err->code : 0;
+    if (usage != NULL) seen.peak = usage->memory_peak_bytes;
+}
+
+static void say_answer(uint32_t status, uint32_t os_error, const bc_usage *usage)
+{
+    bc_wire_writer out = payload();
+    bc_wire_put_u32(&out, status);
+    bc_wire_put_u32(&out, os_error);
+    bc_wire_put_string(&out, "why", 3);
+    if (usage != NULL) bc_wire_put_usage(&out, usage);
+    say(BC_FRAME_ANSWER, 1, out.data, out.len);
+}
+
+START_TEST(answers)
+{
+    const bc_usage huge = {.memory_peak_bytes = UINT64_MAX};
+    ck_assert_int_eq(barchan_sandbox_usage_start(sbx, on_usage, NULL, NULL), 0);
+    say_answer(0, 0, &huge);
+    ck_assert_int_eq(seen.usage_done, 1);
+    ck_assert_int_eq(seen.usage_code, 0);
+    ck_assert_uint_eq(seen.peak, INT64_MAX);
+    ck_assert_int_eq(status().state, BARCHAN_SANDBOX_READY);
+}
+END_TEST
+
+START_TEST(a_refusing_answer)
+{
+    ck_assert_int_eq(barchan_sandbox_usage_start(sbx, on_usage, NULL, NULL), 0);
+    say_answer(BC_WIRE_EUNSUPPORTED, 0, NULL);
+    ck_assert_int_eq(seen.usage_code, BARCHAN_EUNSUPPORTED);
+    ck_assert_int_eq(status().state, BARCHAN_SANDBOX_READY);
+}
+END_TEST
+
+START_TEST(hostile_answers)
+{
+    const bc_usage usage = {0};
+    ck_assert_int_eq(barchan_sandbox_usage_start(sbx, on_usage, NULL, NULL), 0);
+    switch (_i) {
+    case 0: say_answer(0, 0, NULL); break; /* too short */
+    case 1: say_answer(999, 0, &usage); break;
+    case 2: say_answer(0, 0, &usage), say_answer(0, 0, &usage); break; /* twice */
+    case 3: say(BC_FRAME_OUT, 1, "x", 1); break;
+    case 4: say(BC_FRAME_ANSWER, 0, "", 0); break;
+    case 5: say(BC_FRAME_STATE, 0, "\1\0\0\0", 4); break;  /* nobody asked for a pause */
+    case 6: say(BC_FRAME_ENDING, 0, "\4\0\0\0", 4); break; /* that is the launcher's to say */
+    default: ck_abort();
+    }
+    broke_the_protocol();
+    bc_sandbox_gone(sbx, BC_ENDING_UNKNOWN, NULL);
+    pump();
+    ck_assert_int_eq(seen.usage_done, 1); /* told what was known */
+    ck_assert_int_eq(seen.usage_code, 0);
+    barchan_sandbox_destroy(sbx);
+    sbx = NULL;
+}
+END_TEST
+
 START_TEST(output_above_the_cap)
 {
     start_exec(10);
@@ -443,6 +512,9 @@ int main(void)
     tcase_add_test(tc, a_truncated_frame_waits);
     tcase_add_test(tc, a_death_in_the_middle);
     tcase_add_loop_test(tc, hostile_exits, 0, 7);
+    tcase_add_test(tc, answers);
+    tcase_add_test(tc, a_refusing_answer);
+    tcase_add_loop_test(tc, hostile_answers, 0, 7);
     tcase_add_test(tc, output_above_the_cap);
     tcase_add_test(tc, a_dropped_count);
     tcase_add_test(tc, output_above_the_credit);

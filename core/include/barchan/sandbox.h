@@ -63,6 +63,11 @@ typedef struct barchan_limits {
     int64_t wall_ms;       /* of each command; a longer timeout is cut to it [no limit] */
 } barchan_limits;
 
+typedef enum barchan_lease_end {
+    BARCHAN_LEASE_TERMINATE = 0,
+    BARCHAN_LEASE_PAUSE = 1 /* barchan_sandbox_extend, then _resume, to go on */
+} barchan_lease_end;
+
 typedef struct barchan_profile {
     size_t struct_size;
     const char *template_name; /* "host" (default): this machine's /usr, read-only; or the absolute
@@ -74,6 +79,9 @@ typedef struct barchan_profile {
     barchan_cancel *cancel; /* interrupts the creation only */
     int timeout_ms;         /* of the creation; 0: 30 s */
     barchan_limits limits;
+    barchan_lease_end on_lease_end;
+    int64_t idle_timeout_ms; /* ends it after so long without a command, file operation or question;
+                                what detached commands do does not count; 0: never */
 } barchan_profile;
 
 typedef void (*barchan_sandbox_created_fn)(barchan_sandbox *sbx, const barchan_error *err,
@@ -98,7 +106,8 @@ BARCHAN_API void barchan_sandbox_destroy(barchan_sandbox *sbx);
 typedef enum barchan_sandbox_state {
     BARCHAN_SANDBOX_STARTING = 0,
     BARCHAN_SANDBOX_READY = 1,
-    BARCHAN_SANDBOX_ENDED = 2
+    BARCHAN_SANDBOX_ENDED = 2,
+    BARCHAN_SANDBOX_PAUSED = 3 /* alive, but every process in it stands still */
 } barchan_sandbox_state;
 
 typedef enum barchan_end_reason {
@@ -108,7 +117,10 @@ typedef enum barchan_end_reason {
     BARCHAN_END_HOST_GONE = 3,      /* "host_gone" */
     BARCHAN_END_PROTOCOL_ERROR = 4, /* "protocol_error": the guest broke the channel's rules */
     BARCHAN_END_CRASHED = 5,        /* "crashed": process 1 died unasked */
-    BARCHAN_END_CREATE_FAILED = 6   /* "create_failed" */
+    BARCHAN_END_CREATE_FAILED = 6,  /* "create_failed" */
+    BARCHAN_END_IDLE = 7,           /* "idle": for its idle_timeout_ms */
+    BARCHAN_END_OOM = 8 /* "oom": the machine had too little memory, and the kernel chose
+                           process 1; a command over its limit is no end of a sandbox */
 } barchan_end_reason;
 
 typedef struct barchan_sandbox_info {
@@ -129,6 +141,24 @@ BARCHAN_API int barchan_sandbox_status(const barchan_sandbox *sbx, barchan_sandb
 /* "ready", "lease_expired", ... Static strings. */
 BARCHAN_API const char *barchan_sandbox_state_name(barchan_sandbox_state state);
 BARCHAN_API const char *barchan_end_reason_name(barchan_end_reason reason);
+
+/* Adds to the lease: to what is left of it, or from now on if it is over (see on_lease_end). At
+ * most 7 days may be left then. Does not wait. */
+BARCHAN_API int barchan_sandbox_extend(barchan_sandbox *sbx, int64_t more_ms, barchan_error *err);
+
+/* Has every process of the sandbox stand still, and go on. The lease runs on, the time of commands
+ * does not; new commands are BARCHAN_EBUSY, file operations and questions work. By the freezer of
+ * a control group where there is one, which nobody inside can see. Otherwise by SIGSTOP and
+ * SIGCONT to all: a parent may see its child stop, a process that had stopped by itself goes on
+ * with the others. Pausing what is paused, or resuming what runs, is fine. */
+BARCHAN_API int barchan_sandbox_pause(barchan_sandbox *sbx, barchan_error *err);
+BARCHAN_API int barchan_sandbox_resume(barchan_sandbox *sbx, barchan_error *err);
+/* The same without waiting; `done` is called exactly once when these returned 0. */
+typedef void (*barchan_sandbox_done_fn)(const barchan_error *err, void *ud);
+BARCHAN_API int barchan_sandbox_pause_start(barchan_sandbox *sbx, barchan_sandbox_done_fn done,
+                                            void *ud, barchan_error *err);
+BARCHAN_API int barchan_sandbox_resume_start(barchan_sandbox *sbx, barchan_sandbox_done_fn done,
+                                             void *ud, barchan_error *err);
 
 /* The runtime's sandboxes that have not been destroyed. Writes at most `capacity` handles,
  * borrowed; returns how many there are. */
@@ -232,6 +262,36 @@ BARCHAN_API void barchan_exec_resume(barchan_exec *exec);
 BARCHAN_API int barchan_exec_write(barchan_exec *exec, const void *data, size_t len,
                                    barchan_error *err);
 BARCHAN_API int barchan_exec_close_input(barchan_exec *exec, barchan_error *err);
+
+/* ---- usage ---------------------------------------------------------------------------- */
+
+typedef struct barchan_usage {
+    size_t struct_size; /* set by the caller */
+    int64_t wall_us;    /* since its creation */
+    int64_t user_us;    /* processor time of everything in it */
+    int64_t system_us;
+    int cpu_counted; /* 1: by the kernel, for the sandbox as a whole. 0: what process 1 has seen,
+                        which misses children that nobody waited for, and, once it has ended, what
+                        ran at its end */
+    uint64_t memory_bytes; /* of processes and files, now; 0 once ended */
+    uint64_t memory_peak_bytes;
+    double
+        memory_byte_seconds; /* memory over time, from samples: one a second while commands run */
+    int memory_counted;      /* 1: by the kernel; 0: samples of what processes and files take */
+    uint64_t disk_bytes;     /* of the storage, now; 0 once ended */
+    uint64_t bytes_in,
+        bytes_out; /* over the channel: input and written files, output and read ones */
+    uint64_t execs;
+} barchan_usage;
+
+/* What the sandbox has used so far, or had when it ended. */
+BARCHAN_API int barchan_sandbox_usage(barchan_sandbox *sbx, barchan_usage *usage,
+                                      barchan_error *err);
+typedef void (*barchan_usage_fn)(const barchan_usage *usage, const barchan_error *err, void *ud);
+/* `done` is called exactly once when this returned 0, later, never inside this call. Destroying the
+ * sandbox meanwhile does not change that. */
+BARCHAN_API int barchan_sandbox_usage_start(barchan_sandbox *sbx, barchan_usage_fn done, void *ud,
+                                            barchan_error *err);
 
 /* ---- files ---------------------------------------------------------------------------- */
 

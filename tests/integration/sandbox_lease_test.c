@@ -1,0 +1,299 @@
+/* Leases, idleness and pauses: how a sandbox ends or stands still by itself, and goes on. */
+#include "sandbox_support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static void make(const barchan_profile *profile)
+{
+    barchan_error err = {0};
+    barchan_sandbox_destroy(sbx);
+    ck_assert_msg(barchan_sandbox_create(&sbx, rt, profile, &err) == 0, "%s", err.message);
+}
+
+static int is_paused(void *ud)
+{
+    return status_of(ud).state == BARCHAN_SANDBOX_PAUSED;
+}
+
+static void pause_it(void)
+{
+    barchan_error err = {0};
+    ck_assert_msg(barchan_sandbox_pause(sbx, &err) == 0, "%s", err.message);
+    ck_assert_int_eq(status_of(sbx).state, BARCHAN_SANDBOX_PAUSED);
+}
+
+static void resume_it(void)
+{
+    barchan_error err = {0};
+    ck_assert_msg(barchan_sandbox_resume(sbx, &err) == 0, "%s", err.message);
+    ck_assert_int_eq(status_of(sbx).state, BARCHAN_SANDBOX_READY);
+}
+
+/* What commands write to the file "ticks" while they run. */
+#define TICKING "while :; do echo x >> ticks; sleep 0.01; done"
+
+static size_t ticks(void)
+{
+    barchan_bytes bytes;
+    barchan_error err = {0};
+    if (barchan_file_exists(sbx, "ticks", NULL) == 0) return 0;
+    ck_assert_msg(barchan_file_read(sbx, "ticks", &bytes, &err) == 0, "%s", err.message);
+    size_t len = bytes.len;
+    barchan_bytes_clear(&bytes);
+    return len;
+}
+
+static int more_ticks(void *ud)
+{
+    return ticks() > *(size_t *)ud;
+}
+
+static void it_goes_on(void)
+{
+    size_t before = ticks();
+    ck_assert(wait_until(more_ticks, &before, 20000));
+}
+
+static void it_stands_still(void)
+{
+    size_t before = ticks();
+    int64_t until = monotonic_ms() + 300;
+    while (monotonic_ms() < until) {
+        barchan_runtime_pump(rt, 50, NULL);
+    }
+    ck_assert_uint_eq(ticks(), before); /* file operations work meanwhile */
+}
+
+START_TEST(pausing_a_command)
+{
+    struct ended e = {0};
+    barchan_exec_result r;
+    barchan_error err = {0};
+    ck_assert_int_eq(barchan_sandbox_exec_start(
+                         NULL, sbx, OPTIONS(.command = "(" TICKING ") & wait"), note_end, &e, NULL),
+                     0);
+    it_goes_on();
+    pause_it();
+    it_stands_still();
+    ck_assert_int_eq(barchan_sandbox_exec(sbx, OPTIONS(.command = "true"), &r, &err),
+                     BARCHAN_EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.message, "resume it first"));
+    barchan_usage u = {.struct_size = sizeof u};
+    ck_assert_int_eq(barchan_sandbox_usage(sbx, &u, NULL), 0); /* questions are answered */
+    pause_it();
+    resume_it();
+    it_goes_on();
+    resume_it();
+    sh_says("echo fine", "fine\n");
+    pause_it(); /* now with process 1 out of the group */
+    it_stands_still();
+    barchan_sandbox_terminate(sbx);
+    ck_assert(wait_until(exec_ended, &e, 20000));
+    ck_assert_int_eq(e.result.reason, BARCHAN_EXEC_LOST);
+}
+END_TEST
+
+START_TEST(pausing_a_storm)
+{
+    barchan_exec *exec;
+    struct ended e = {0};
+    const char *const storm =
+        "for i in 1 2 3 4; do while :; do (echo x >> ticks) & done & done; wait";
+    make(PROFILE(.limits = {.pids = 60}));
+    ck_assert_int_eq(
+        barchan_sandbox_exec_start(&exec, sbx, OPTIONS(.command = storm), note_end, &e, NULL), 0);
+    it_goes_on();
+    pause_it();
+    it_stands_still();
+    barchan_exec_cancel(exec); /* what stands still can be killed */
+    ck_assert(wait_until(exec_ended, &e, 20000));
+    ck_assert_int_eq(e.result.reason, BARCHAN_EXEC_CANCELLED);
+    resume_it();
+    sh_says("echo fine", "fine\n");
+}
+END_TEST
+
+START_TEST(time_stands_still)
+{
+    struct ended e = {0};
+    ck_assert_int_eq(barchan_sandbox_exec_start(
+                         NULL, sbx, OPTIONS(.command = TICKING, .timeout_ms = 700, .grace_ms = -1),
+                         note_end, &e, NULL),
+                     0);
+    it_goes_on();
+    pause_it();
+    int64_t until = monotonic_ms() + 1000; /* past the deadline */
+    while (monotonic_ms() < until) {
+        barchan_runtime_pump(rt, 50, NULL);
+    }
+    ck_assert_int_eq(e.count, 0);
+    resume_it();
+    it_goes_on();
+    ck_assert(wait_until(exec_ended, &e, 20000));
+    ck_assert_int_eq(e.result.reason, BARCHAN_EXEC_TIMEOUT);
+    ck_assert_int_gt(e.result.usage.wall_us, 1600000);
+}
+END_TEST
+
+START_TEST(a_pause_is_seen_or_not)
+{
+    /* A parent that asks for stopped children: what the status says is what happens. */
+    static const char watcher[] = "import os, time\n"
+                                  "pid = os.fork()\n"
+                                  "if pid == 0: time.sleep(100)\n"
+                                  "open('ticks', 'w').write('x')\n"
+                                  "_, status = os.waitpid(pid, os.WUNTRACED | os.WCONTINUED)\n"
+                                  "print('seen')\n";
+    struct ended e = {0};
+    barchan_exec *exec;
+    int freezer = strstr(status_of(sbx).layers, "\"pause\":\"by the freezer") != NULL;
+    ck_assert_int_eq(freezer, is_root());
+    const char *const argv[] = {"python3", "-c", watcher, NULL};
+    ck_assert_int_eq(
+        barchan_sandbox_exec_start(&exec, sbx, OPTIONS(.argv = argv), note_end, &e, NULL), 0);
+    it_goes_on();
+    pause_it();
+    resume_it();
+    if (freezer) {
+        int64_t until = monotonic_ms() + 300;
+        while (monotonic_ms() < until) {
+            barchan_runtime_pump(rt, 50, NULL);
+        }
+        ck_assert_int_eq(e.count, 0);
+        barchan_exec_cancel(exec);
+    }
+    ck_assert(wait_until(exec_ended, &e, 20000));
+}
+END_TEST
+
+START_TEST(a_lease_is_extended)
+{
+    make(PROFILE(.lease_ms = 600));
+    ck_assert_int_eq(barchan_sandbox_extend(sbx, 1000, NULL), 0);
+    int64_t left = status_of(sbx).lease_left_ms;
+    ck_assert_int_gt(left, 1000);
+    ck_assert_int_le(left, 1600);
+    int64_t until = monotonic_ms() + 1200; /* past the first end, and the launcher's margin */
+    while (monotonic_ms() < until) {
+        barchan_runtime_pump(rt, 50, NULL);
+    }
+    sh_says("echo alive", "alive\n");
+    ck_assert(wait_until(has_ended, sbx, 20000));
+    ck_assert_int_eq(status_of(sbx).end_reason, BARCHAN_END_LEASE_EXPIRED);
+    barchan_error err = {0};
+    ck_assert_int_eq(barchan_sandbox_extend(sbx, 1000, &err), BARCHAN_ECLOSED);
+    make(NULL);
+    ck_assert_int_eq(barchan_sandbox_extend(sbx, 0, &err), BARCHAN_EINVAL);
+    ck_assert_int_eq(barchan_sandbox_extend(sbx, INT64_MAX, &err), BARCHAN_EINVAL);
+    ck_assert_int_eq(barchan_sandbox_extend(sbx, 7ll * 24 * 3600 * 1000, &err), BARCHAN_EINVAL);
+}
+END_TEST
+
+START_TEST(a_lease_that_pauses)
+{
+    struct ended e = {0};
+    make(PROFILE(.lease_ms = 500, .on_lease_end = BARCHAN_LEASE_PAUSE));
+    ck_assert_int_eq(
+        barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = TICKING), note_end, &e, NULL), 0);
+    it_goes_on();
+    ck_assert(wait_until(is_paused, sbx, 20000));
+    ck_assert_int_eq(status_of(sbx).lease_left_ms, 0);
+    it_stands_still();
+    int64_t until = monotonic_ms() + 1000; /* the launcher leaves it alone */
+    while (monotonic_ms() < until) {
+        barchan_runtime_pump(rt, 50, NULL);
+    }
+    ck_assert_int_eq(barchan_sandbox_extend(sbx, 1000, NULL), 0);
+    resume_it();
+    it_goes_on();
+    ck_assert(wait_until(is_paused, sbx, 20000)); /* and again */
+    ck_assert_int_eq(e.count, 0);
+    barchan_sandbox_terminate(sbx);
+    ck_assert(wait_until(exec_ended, &e, 20000));
+}
+END_TEST
+
+START_TEST(an_idle_sandbox_ends)
+{
+    make(PROFILE(.idle_timeout_ms = 400));
+    sh_says("sleep 1; echo busy", "busy\n"); /* a command is business */
+    for (int i = 0; i < 10; i++) {           /* so are questions and files */
+        ck_assert_int_ge(barchan_file_exists(sbx, "x", NULL), 0);
+        barchan_runtime_pump(rt, 100, NULL);
+    }
+    ck_assert_int_eq(status_of(sbx).state, BARCHAN_SANDBOX_READY);
+    barchan_exec_result r = run(OPTIONS(.command = "sleep 100 & echo x", .detach = 1));
+    barchan_exec_result_clear(&r);
+    ck_assert(wait_until(has_ended, sbx, 20000)); /* what was left behind is not */
+    ck_assert_int_eq(status_of(sbx).end_reason, BARCHAN_END_IDLE);
+    make(PROFILE(.idle_timeout_ms = 300));
+    pause_it();
+    int64_t until = monotonic_ms() + 800;
+    while (monotonic_ms() < until) {
+        barchan_runtime_pump(rt, 50, NULL);
+    }
+    ck_assert_int_eq(status_of(sbx).state, BARCHAN_SANDBOX_PAUSED);
+    resume_it();
+    ck_assert(wait_until(has_ended, sbx, 20000));
+}
+END_TEST
+
+/* Memory of a group that the host itself is in runs out: the kernel takes process 1, which has
+ * collected output, because sandboxes go first. */
+static int host_without_memory(const char *group)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/cgroup.procs", group);
+    FILE *file = fopen(path, "we");
+    if (file == NULL || fputs("0", file) < 0 || fclose(file) != 0) return 10;
+    if (barchan_runtime_create(&rt, NULL, NULL) < 0) return 11;
+    if (barchan_sandbox_create(&sbx, rt, PROFILE(.limits = {.memory_bytes = 1 << 30}), NULL) < 0) {
+        return 12;
+    }
+    barchan_exec_result r;
+    barchan_sandbox_exec(sbx, OPTIONS(.command = "exec yes", .out_limit_bytes = 250 << 20), &r,
+                         NULL);
+    barchan_exec_result_clear(&r);
+    int reason = (int)status_of(sbx).end_reason;
+    barchan_runtime_destroy(rt);
+    return reason;
+}
+
+START_TEST(the_kernel_takes_process_1)
+{
+    char group[64], limit[96];
+    int status;
+    snprintf(group, sizeof group, "/sys/fs/cgroup/memory/barchan-test-%d", (int)getpid());
+    if (!is_root() || mkdir(group, 0755) < 0) return; /* needs cgroup version 1 and root */
+    snprintf(limit, sizeof limit, "%s/memory.limit_in_bytes", group);
+    FILE *file = fopen(limit, "we");
+    ck_assert(file != NULL && fputs("209715200", file) >= 0 && fclose(file) == 0);
+    pid_t pid = fork();
+    if (pid == 0) _exit(host_without_memory(group));
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, BARCHAN_END_OOM << 8);
+    ck_assert_int_eq(rmdir(group), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sandbox_lease");
+    const TTest *const tests[] = {pausing_a_command,
+                                  pausing_a_storm,
+                                  time_stands_still,
+                                  a_pause_is_seen_or_not,
+                                  a_lease_is_extended,
+                                  a_lease_that_pauses,
+                                  an_idle_sandbox_ends,
+                                  the_kernel_takes_process_1,
+                                  NULL};
+    add_tests(suite, "lease", setup_sandbox, teardown, tests);
+    return run_suite(suite);
+}
