@@ -75,8 +75,8 @@ end
 
 function Model:__close() self.handle:close() end
 
---- A model of a provider ("anthropic", "openai", "openai-responses", "replay"). The key comes from the environment
---- unless given. `replay` is the transcript to play.
+--- A model of a provider ("anthropic", "openai", "openai-responses", "replay"). The key comes from the
+--- environment unless given. `replay` is the transcript to play.
 ---@return barchan.Model? model
 ---@return table? err
 function model.create(given)
