@@ -25,12 +25,16 @@
 /* Items of a JSON array: what fits BC_JSON_MAX_BYTES with a comma each is more than memory holds.
  */
 #define BL_JSON_MAX_ITEMS (1 << 24)
+/* Collecting in full when memory is short may take a tenth of the time. */
+#define BL_COLLECT_SHARE 10
 /* A struct of options has some dozens of fields; more is a struct_size that nobody set. */
 #define BL_MAX_STRUCT_BYTES ((size_t)4096)
 /* A script's name: a path below a folder. */
 #define BL_SCRIPT_MAX_NAME 200
 /* Scripts are written by people; a megabyte is a year's work. (Files: BC_SCRIPT_MAX_BYTES.) */
 #define BL_SCRIPT_MAX_BYTES ((size_t)1 << 20)
+/* How long tasks run, one after the other, before timers, sockets and the host get their turn. */
+#define BL_TURN_US 2000
 /* Instructions between two looks at the clock: some tens of microseconds. */
 #define BL_LOOK_EVERY 10000
 /* What handlers that catch the watchdog's first stop may still do. */

@@ -109,7 +109,9 @@ static int start(lua_State *L, lua_State *co, int first_argument, int wrapped)
 {
     int nargs = lua_gettop(L) - first_argument + 1;
     if (bl_is_waiting(L, co)) {
-        return luaL_error(L, "cannot resume a coroutine that waits: only its task can");
+        lua_pushboolean(L, 0);
+        lua_pushliteral(L, "cannot resume a coroutine that waits: only its task can");
+        return wrapped ? luaL_error(L, "%s", lua_tostring(L, -1)) : 2;
     }
     if (!lua_checkstack(co, nargs)) return luaL_error(L, "too many arguments to resume");
     if (lua_status(co) == LUA_OK && lua_gettop(co) == 0) {

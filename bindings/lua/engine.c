@@ -130,6 +130,7 @@ static int l_setup(lua_State *L)
     engine->state->host = &engine->host;
     engine->state->host_text = bl_engine_text;
     engine->state->memory_left = engine->limit_bytes > 0 ? memory_left : NULL;
+    engine->state->memory_limit = engine->limit_bytes;
     if (setup->options->library == BARCHAN_LIBRARY_SAFE) {
         engine->state->safe = 1;
         engine->state->path_allowed = bl_engine_path_allowed;

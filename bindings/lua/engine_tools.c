@@ -104,10 +104,9 @@ int barchan_engine_answer(barchan_engine *engine, uint64_t call_id, const char *
         return bc_error_set(err, BARCHAN_ELIMIT, "a tool's answer is longer than %zu MiB",
                             BL_TOOL_MAX_ANSWER_BYTES >> 20);
     }
-    bl_host_call **at = &engine->host.calls;
-    while (*at != NULL && (*at)->id != call_id)
-        at = &(*at)->next;
-    bl_host_call *call = *at;
+    bl_host_call *call = engine->host.calls;
+    while (call != NULL && call->id != call_id)
+        call = call->next;
     if (call == NULL || call_id == 0) {
         return bc_error_set(err, BARCHAN_ENOTFOUND,
                             "no tool call waits under this id: it was answered or cancelled");
@@ -116,8 +115,7 @@ int barchan_engine_answer(barchan_engine *engine, uint64_t call_id, const char *
     if (copy == NULL) return bc_error_nomem(err);
     if (len > 0) memcpy(copy, text, len);
     copy[len] = '\0';
-    *at = call->next;
-    call->id = 0;
+    bl_host_call_unlink(&engine->host, call);
     call->text = copy;
     call->len = len;
     call->is_error = is_error;

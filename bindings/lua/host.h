@@ -16,7 +16,7 @@ typedef struct bl_host_tool {
 /* One call of a host tool that has not been answered: an operation of the script's. */
 typedef struct bl_host_call {
     bl_op op; /* first */
-    struct bl_host_call *next;
+    struct bl_host_call *next, *prev;
     uint64_t id;
     char *text;
     size_t len;
@@ -31,7 +31,7 @@ struct bl_host {
     barchan_log_fn on_log;
     void *ud;
     bl_host_tool *tools;
-    bl_host_call *calls;
+    bl_host_call *calls; /* newest first */
     uint64_t last_id;
     int functions_ref; /* the table that the last loaded script returned; LUA_NOREF: none */
     char *script_path; /* of that script, or its name among the texts; NULL: none of either */
@@ -40,6 +40,7 @@ struct bl_host {
 
 /* Logs a text line by line: to the engine's on_log, or the runtime's. */
 void bl_log(const bl_state *state, barchan_log_level level, const char *text);
+void bl_host_call_unlink(bl_host *host, bl_host_call *call);
 /* print of an engine: to on_print, or to the runtime's log. */
 int bl_host_print(lua_State *L);
 

@@ -237,20 +237,20 @@ static int l_host_tools(lua_State *L)
     return 1;
 }
 
-static void forget_call(bl_host *host, bl_host_call *call)
+void bl_host_call_unlink(bl_host *host, bl_host_call *call)
 {
-    for (bl_host_call **at = &host->calls; *at != NULL; at = &(*at)->next) {
-        if (*at != call) continue;
-        *at = call->next;
-        break;
-    }
+    if (call->prev != NULL)
+        call->prev->next = call->next;
+    else
+        host->calls = call->next;
+    if (call->next != NULL) call->next->prev = call->prev;
     call->id = 0;
 }
 
 static void cancel_call(bl_op *op)
 {
     bl_host_call *call = (bl_host_call *)op;
-    if (call->id != 0) forget_call(op->state->host, call);
+    if (call->id != 0) bl_host_call_unlink(op->state->host, call);
     bl_op_unref(op);
 }
 
@@ -268,7 +268,7 @@ static int l_call_gc(lua_State *L)
     bl_host_call *call = luaL_checkudata(L, 1, CALL_META);
     bl_host *host = call->op.state->host;
     bl_op_detach(&call->op);
-    if (call->id != 0 && host != NULL) forget_call(host, call);
+    if (call->id != 0 && host != NULL) bl_host_call_unlink(host, call);
     free(call->text);
     call->text = NULL;
     return 0;
@@ -301,6 +301,7 @@ static int l_host_call_tool(lua_State *L)
     bl_op_init(L, 4, &call->op, cancel_call);
     call->id = ++host->last_id;
     call->next = host->calls;
+    if (call->next != NULL) call->next->prev = call;
     host->calls = call;
     if (tool->call(state->engine, call->id, args, len, tool->ud) < 0) {
         cancel_call(&call->op);

@@ -11,22 +11,42 @@
 struct join {
     bl_op op; /* first */
     bl_task *task;
-    bl_op *next;
+    struct join *next, *prev; /* of all that wait for the same task */
+    int linked;
 };
 
-bl_op *bl_join_next(bl_op *op)
+static void unlink_join(struct join *join)
 {
-    return ((struct join *)op)->next;
+    if (!join->linked) return;
+    join->linked = 0;
+    if (join->prev != NULL)
+        join->prev->next = join->next;
+    else
+        join->task->joiners = (bl_op *)join->next;
+    if (join->next != NULL) join->next->prev = join->prev;
+}
+
+void bl_task_wake_joiners(bl_task *task)
+{
+    while (task->joiners != NULL) {
+        bl_op *op = task->joiners;
+        unlink_join((struct join *)op);
+        bl_op_ready(op);
+    }
+}
+
+static void add_join(struct join *join, bl_task *task)
+{
+    join->task = task;
+    join->next = (struct join *)task->joiners;
+    if (join->next != NULL) join->next->prev = join;
+    task->joiners = &join->op;
+    join->linked = 1;
 }
 
 static void forget_join(bl_op *op)
 {
-    struct join *join = (struct join *)op;
-    for (bl_op **at = &join->task->joiners; *at != NULL; at = &((struct join *)*at)->next) {
-        if (*at != op) continue;
-        *at = join->next;
-        break;
-    }
+    unlink_join((struct join *)op);
     bl_op_unref(op);
 }
 
@@ -74,12 +94,11 @@ static int l_task_wait(lua_State *L)
     if (task->ended) return push_results(L, task, 1);
     if (task == task->state->current) return luaL_error(L, "a task cannot wait for itself");
     struct join *join = lua_newuserdatauv(L, sizeof *join, 1);
+    memset(join, 0, sizeof *join);
     bl_op_init(L, 2, &join->op, forget_join);
     lua_pushvalue(L, 1);
     lua_setiuservalue(L, 2, 1); /* the join keeps the task's handle */
-    join->task = task;
-    join->next = task->joiners;
-    task->joiners = &join->op;
+    add_join(join, task);
     return bl_wait_tasks(L, &join->op, finish_join);
 }
 

@@ -2,7 +2,10 @@
 
 #include <stddef.h>
 #include <string.h>
+#include "base/clock.h"
+#include "bounds.h"
 #include "call.h"
+#include "collector.h"
 #include "errors.h"
 #include "task.h"
 #include "watchdog.h"
@@ -252,16 +255,18 @@ static void resume(bl_state *state, bl_task *task)
     }
 }
 
-/* Runs each task that is ready now once; what becomes ready meanwhile waits for the next
- * dispatch, so that timers and sockets get their turn. */
+/* Runs each task that is ready now once, or as many as fit a turn; what is left and what becomes
+ * ready meanwhile waits for the next dispatch, so that timers, sockets and the host get theirs. */
 static int run_ready_protected(lua_State *L)
 {
     bl_state *state = lua_touserdata(L, 1);
     bl_task *last = state->ready_last;
+    int64_t end = bc_clock_us() + BL_TURN_US;
     for (bl_task *task = take_ready(state); task != NULL; task = take_ready(state)) {
         int was_last = task == last;
         resume(state, task);
-        if (was_last) break;
+        bl_collector_pace(L, state);
+        if (was_last || bc_clock_us() > end) break;
     }
     return 0;
 }

@@ -25,7 +25,9 @@ struct bl_state {
     struct barchan_engine *engine;                /* NULL under stock Lua, like host */
     bl_host *host;                                /* what the engine's owner offers (host.h) */
     size_t (*memory_left)(const bl_state *state); /* NULL: no cap */
-    int safe; /* the scripts are not the operator's own: barchan_library */
+    size_t memory_limit;
+    int64_t collect_after_us; /* collector.c */
+    int safe;                 /* the scripts are not the operator's own: barchan_library */
     /* The script that the host gave as text under this name, "agents/support.lua", or NULL; NULL
      * itself under stock Lua. */
     const char *(*host_text)(const bl_state *state, const char *name, size_t *len);

@@ -38,6 +38,28 @@ void bl_task_limit(bl_task *task, barchan_cancel *token, int64_t deadline_us)
     if (limited && lua_gethook(task->co) == NULL) bl_watchdog_watch(task->co);
 }
 
+/* A child has the limits of its parent's call, and is cancelled with it. */
+static void join_parent(bl_task *task, bl_task *parent)
+{
+    bl_task_limit(task, parent->token, parent->deadline_us);
+    task->cancelled = parent->cancelled;
+    task->parent = parent;
+    task->next_sibling = parent->children;
+    if (task->next_sibling != NULL) task->next_sibling->prev_sibling = task;
+    parent->children = task;
+}
+
+static void leave_parent(bl_task *task)
+{
+    if (task->parent == NULL) return;
+    if (task->prev_sibling != NULL)
+        task->prev_sibling->next_sibling = task->next_sibling;
+    else
+        task->parent->children = task->next_sibling;
+    if (task->next_sibling != NULL) task->next_sibling->prev_sibling = task->prev_sibling;
+    task->parent = task->next_sibling = task->prev_sibling = NULL;
+}
+
 int bl_task_cancelled(const bl_task *task)
 {
     return task->cancelled || barchan_cancel_triggered(task->token);
@@ -62,44 +84,43 @@ bl_task *bl_task_spawn(lua_State *L, int nargs, bl_task_end_fn on_end, void *ud)
     if (!lua_checkstack(task->co, nargs + LUA_MINSTACK)) luaL_error(L, "too many arguments");
     lua_xmove(L, task->co, nargs + 1);
     task->nargs = nargs;
-    task->parent = state->current;
     task->on_end = on_end;
     task->ud = ud;
     task->ended = 0;
-    if (task->parent != NULL) {
-        bl_task_limit(task, task->parent->token, task->parent->deadline_us);
-    }
+    if (state->current != NULL) join_parent(task, state->current);
     link_task(state, task);
     bl_task_make_ready(task);
     return task;
 }
 
-static int cancel_one(bl_task *task)
+static void cancel_one(bl_task *task)
 {
-    if (task->ended || task->cancelled) return 0;
+    if (task->ended || task->cancelled) return;
     task->cancelled = 1;
     if (task != task->state->current) bl_task_make_ready(task);
-    return 1;
 }
 
-/* Newer tasks stand before older ones in the list, and parents are older than their children: so
- * passes repeat until nothing changes, without recursion however deep the tree is. */
+/* Without recursion, however deep the tree is. */
 void bl_task_cancel(bl_task *task)
 {
-    int changed = cancel_one(task);
-    while (changed) {
-        changed = 0;
-        for (bl_task *other = task->state->tasks; other != NULL; other = other->next) {
-            if (other->parent != NULL && other->parent->cancelled) changed |= cancel_one(other);
+    for (bl_task *at = task;;) {
+        cancel_one(at);
+        if (at->children != NULL) {
+            at = at->children;
+            continue;
         }
+        while (at != task && at->next_sibling == NULL)
+            at = at->parent;
+        if (at == task) return;
+        at = at->next_sibling;
     }
 }
 
 static void cancel_children(bl_task *parent)
 {
-    for (bl_task *task = parent->state->tasks; task != NULL; task = task->next) {
-        if (task->parent != parent) continue;
-        task->parent = NULL;
+    while (parent->children != NULL) {
+        bl_task *task = parent->children;
+        leave_parent(task);
         bl_task_cancel(task);
     }
 }
@@ -160,6 +181,7 @@ void bl_task_ended(bl_task *task, int status, int nresults)
         nresults = 1;
     store_results(task, nresults);
     unlink_task(task);
+    leave_parent(task);
     if (task->on_end != NULL) task->on_end(task, task->co, status, nresults, task->ud);
     /* Runs what the coroutine left to be closed; its own errors have nowhere to go. */
     bl_task *before = state->current;
@@ -169,12 +191,7 @@ void bl_task_ended(bl_task *task, int status, int nresults)
     bl_watchdog_end(state);
     state->current = before;
     cancel_children(task);
-    for (bl_op *join = task->joiners; join != NULL;) {
-        bl_op *next = bl_join_next(join);
-        bl_op_ready(join);
-        join = next;
-    }
-    task->joiners = NULL;
+    bl_task_wake_joiners(task);
     barchan_cancel_release(task->token);
     task->token = NULL;
     luaL_unref(state->L, LUA_REGISTRYINDEX, task->self_ref);

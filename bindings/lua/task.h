@@ -11,7 +11,7 @@ struct bl_task {
     bl_state *state;
     bl_task *next, *prev; /* of all that have not ended */
     bl_task *ready_next;
-    bl_task *parent;
+    bl_task *parent, *children, *next_sibling, *prev_sibling;
     lua_State *co;
     bl_op *waiting; /* what it waits for */
     bl_op *joiners; /* see struct join in lib_task.c */
@@ -36,8 +36,7 @@ int bl_task_cancelled(const bl_task *task);
 /* The coroutine returned (LUA_OK), threw, or is given up (LUA_YIELD): closes it, tells who waits,
  * cancels the children. */
 void bl_task_ended(bl_task *task, int status, int nresults);
-/* The next of the operations that wait for the same task. */
-bl_op *bl_join_next(bl_op *op);
+void bl_task_wake_joiners(bl_task *task);
 void bl_schedule_run(bl_state *state);
 void bl_run_ready(bl_state *state);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include "base/json_scan.h"
 #include "base/json_write.h"
+#include "collector.h"
 #include "state.h"
 #include "bounds.h"
 
@@ -294,6 +295,7 @@ void bl_encode_json(lua_State *L, int index)
     index = lua_absindex(L, index);
     bl_state *state = bl_state_of(L);
     size_t max = BC_JSON_MAX_BYTES;
+    bl_collector_pace(L, state);
     if (state->memory_left != NULL && state->memory_left(state) < max) {
         max = state->memory_left(state);
     }

@@ -4,10 +4,12 @@ target_link_libraries(engine_support PUBLIC barchan::engine barchan_build PkgCon
 target_include_directories(engine_support PUBLIC
   ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/support)
 
-foreach(name calls life limits options reload safe scale tools)
+foreach(name calls hostile life limits options reload safe scale tools)
   add_executable(engine_${name}_test engine_${name}_test.c)
   target_link_libraries(engine_${name}_test PRIVATE engine_support)
   add_test(NAME engine/${name} COMMAND engine_${name}_test)
+  target_compile_definitions(engine_${name}_test PRIVATE
+    TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data/engine")
   set_tests_properties(engine/${name} PROPERTIES TIMEOUT 300)
 endforeach()
 
