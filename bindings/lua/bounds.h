@@ -21,7 +21,9 @@
 /* A log line (runtime.h promises single lines). */
 #define BL_LOG_LINE_BYTES 1000
 /* Rounds of a loop in C that no hook sees: half a second at most. */
-#define BL_MAX_ROUNDS ((lua_Integer)1 << 26)
+#define BL_MAX_ROUNDS ((lua_Integer)1 << 23)
+/* Calls that a pcall may be in: more than any parser of nested data needs. */
+#define BL_MAX_PCALL_DEPTH 5000
 /* Items of a JSON array: what fits BC_JSON_MAX_BYTES with a comma each is more than memory holds.
  */
 #define BL_JSON_MAX_ITEMS (1 << 24)

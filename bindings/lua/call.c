@@ -2,6 +2,8 @@
 
 #include <lauxlib.h>
 #include <string.h>
+#include "state.h"
+#include "watchdog.h"
 
 void bl_add_traceback(lua_State *L, lua_State *co)
 {
@@ -21,6 +23,38 @@ void bl_add_traceback(lua_State *L, lua_State *co)
         lua_rawset(L, -4);
     }
     lua_pop(L, 1);
+}
+
+/* The message handler of a body: what follows is the closing of what was left open. */
+static int l_body_failed(lua_State *L)
+{
+    if (lua_toboolean(L, lua_upvalueindex(1))) bl_add_traceback(L, L);
+    bl_watchdog_unwinding(bl_state_of(L));
+    return 1;
+}
+
+static int body_ended(lua_State *L, int status, lua_KContext context)
+{
+    (void)context;
+    if (status != LUA_OK && status != LUA_YIELD) return lua_error(L);
+    return lua_gettop(L) - 1;
+}
+
+/* The stack: the function and its arguments. */
+static int l_body(lua_State *L)
+{
+    int nargs = lua_gettop(L) - 1;
+    lua_pushvalue(L, lua_upvalueindex(1));
+    lua_insert(L, 1);
+    int status = lua_pcallk(L, nargs, LUA_MULTRET, 1, 0, body_ended);
+    return body_ended(L, status, 0);
+}
+
+void bl_push_body(lua_State *L, int traceback)
+{
+    lua_pushboolean(L, traceback);
+    lua_pushcclosure(L, l_body_failed, 1);
+    lua_pushcclosure(L, l_body, 1);
 }
 
 int bl_call_plain(lua_State *L, int nargs, int nresults)

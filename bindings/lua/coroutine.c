@@ -7,6 +7,8 @@
 
 #include <lauxlib.h>
 #include <lualib.h>
+#include "call.h"
+#include "watchdog.h"
 
 static int step(lua_State *L, lua_State *co, int nargs, int wrapped);
 
@@ -113,13 +115,17 @@ static int start(lua_State *L, lua_State *co, int first_argument, int wrapped)
         lua_pushliteral(L, "cannot resume a coroutine that waits: only its task can");
         return wrapped ? luaL_error(L, "%s", lua_tostring(L, -1)) : 2;
     }
+    /* Each coroutine counts its own instructions: many short ones would never be looked at. */
+    bl_watchdog_look(L);
     if (!lua_checkstack(co, nargs)) return luaL_error(L, "too many arguments to resume");
     if (lua_status(co) == LUA_OK && lua_gettop(co) == 0) {
         lua_pushliteral(co, "cannot resume dead coroutine");
         return fail(L, co, LUA_OK, wrapped);
     }
+    /* Not begun: below the arguments lies its function, and below that maybe its body. */
+    int functions = lua_status(co) == LUA_OK ? lua_gettop(co) : 1;
     lua_xmove(L, co, nargs);
-    return step(L, co, nargs, wrapped);
+    return step(L, co, nargs + functions - 1, wrapped);
 }
 
 static int l_resume(lua_State *L)
@@ -133,12 +139,29 @@ static int l_wrapped(lua_State *L)
     return start(L, coroutine_of(L, 1), 1, 1);
 }
 
-static int l_wrap(lua_State *L)
+/* A new coroutine of the function at index 1. Where scripts have limits it runs in a body (call.h),
+ * which is its first argument's place: see start. */
+static lua_State *new_coroutine(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_State *co = lua_newthread(L);
+    if (bl_state_of(L)->safe) bl_push_body(L, 0);
     lua_pushvalue(L, 1);
-    lua_xmove(L, co, 1);
+    lua_xmove(L, co, lua_gettop(L) - 2);
+    return co;
+}
+
+static int l_create(lua_State *L)
+{
+    lua_settop(L, 1);
+    new_coroutine(L);
+    return 1;
+}
+
+static int l_wrap(lua_State *L)
+{
+    lua_settop(L, 1);
+    new_coroutine(L);
     lua_pushcclosure(L, l_wrapped, 1);
     return 1;
 }
@@ -172,6 +195,8 @@ void bl_push_coroutine_library(lua_State *L)
     lua_getfield(L, -1, "close");
     lua_pushcclosure(L, l_close, 1);
     lua_setfield(L, -2, "close");
+    lua_pushcfunction(L, l_create);
+    lua_setfield(L, -2, "create");
     lua_pushcfunction(L, l_resume);
     lua_setfield(L, -2, "resume");
     lua_pushcfunction(L, l_wrap);

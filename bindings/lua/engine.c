@@ -86,13 +86,14 @@ int bl_engine_protect(barchan_engine *engine, lua_CFunction fn, void *ud, barcha
     lua_pushlightuserdata(L, ud);
     bl_state *state = engine->state;
     bl_task *before = state != NULL ? state->current : NULL;
+    bl_slice outer;
     if (state != NULL) {
         state->current = NULL; /* inside a host's callback a task may run: this is not part of it */
-        bl_watchdog_begin(state, NULL);
+        outer = bl_watchdog_begin(state, NULL);
     }
     int status = bl_call(L, 1, 0);
     if (state != NULL) {
-        bl_watchdog_end(state);
+        bl_watchdog_end(state, &outer);
         state->current = before;
     }
     if (status == LUA_OK) return 0;
@@ -148,6 +149,7 @@ static void close_state(barchan_engine *engine)
 {
     lua_State *L = engine->L;
     if (L == NULL) return;
+    engine->limit_bytes = 0; /* closing must not wait for the collector */
     if (engine->state != NULL) bl_state_close(engine->state);
     bl_engine_end_calls(engine);
     engine->L = NULL;

@@ -90,7 +90,6 @@ static int l_collect(lua_State *L)
     if (call->failed) {
         lua_pushvalue(co, -1); /* a copy: variables that are to be closed get the original */
         lua_xmove(co, L, 1);
-        bl_add_traceback(L, co);
         bl_error_from(L, -1, &call->err);
         return 0;
     }

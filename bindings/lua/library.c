@@ -59,11 +59,43 @@ static int l_dofile(lua_State *L)
     return dofile_continued(L, 0, 0);
 }
 
+/* Recovering from an error costs as much as the stack is deep, and a script that the watchdog stops
+ * recovers once for each pcall it is in. */
+static void check_depth(lua_State *L)
+{
+    lua_Debug ar;
+    const bl_state *state = bl_state_of(L);
+    int limited = state->slice_us > 0 || state->total_us > 0;
+    if (limited && lua_getstack(L, BL_MAX_PCALL_DEPTH, &ar)) {
+        luaL_error(L, "stack overflow: pcall inside more than %d calls", BL_MAX_PCALL_DEPTH);
+    }
+}
+
+/* The stack is: true, results or an error. */
+static int pcall_done(lua_State *L, int status, lua_KContext context)
+{
+    (void)context;
+    if (status == LUA_OK || status == LUA_YIELD) return lua_gettop(L);
+    lua_pushboolean(L, 0);
+    lua_insert(L, -2);
+    return 2;
+}
+
+static int l_pcall(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    check_depth(L);
+    lua_pushboolean(L, 1);
+    lua_insert(L, 1);
+    int status = lua_pcallk(L, lua_gettop(L) - 2, LUA_MULTRET, 0, 0, pcall_done);
+    return pcall_done(L, status, 0);
+}
+
 /* The message handler of xpcall. When the watchdog stops a script, Lua would call the script's own
  * handler from within the hook, where no hook runs: it could go on for ever. */
 static int guarded_handler(lua_State *L)
 {
-    if (bl_state_of(L)->stopping) return 1;
+    if (bl_state_of(L)->slice.stopping) return 1;
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
     bl_call_plain(L, 1, 1); /* a handler that fails: its own error says why */
@@ -83,6 +115,7 @@ static int xpcall_done(lua_State *L, int status, lua_KContext context)
 static int l_xpcall(lua_State *L)
 {
     luaL_checktype(L, 2, LUA_TFUNCTION);
+    check_depth(L);
     int nargs = lua_gettop(L) - 2;
     lua_pushvalue(L, 2);
     lua_pushcclosure(L, guarded_handler, 1);
@@ -138,6 +171,34 @@ static int l_move(lua_State *L)
                           : 0);
 }
 
+/* These go over as many places as the table says that it has, also where __len says it. */
+static int l_bounded_by_length(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    return bounded(L, luaL_len(L, 1));
+}
+
+/* table.concat and table.unpack: from, to. */
+static int bounded_by_range(lua_State *L, int first, int last)
+{
+    lua_Integer from = luaL_optinteger(L, first, 1);
+    lua_Integer to = lua_isnoneornil(L, last) ? luaL_len(L, 1) : luaL_checkinteger(L, last);
+    int many = from <= to && (lua_Unsigned)to - (lua_Unsigned)from >= (lua_Unsigned)BL_MAX_ROUNDS;
+    return bounded(L, many ? BL_MAX_ROUNDS + 1 : 0);
+}
+
+static int l_concat(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    return bounded_by_range(L, 3, 4);
+}
+
+static int l_unpack(lua_State *L)
+{
+    luaL_checkany(L, 1);
+    return bounded_by_range(L, 2, 3);
+}
+
 static int l_collectgarbage(lua_State *L)
 {
     static const char *const names[] = {"collect", "count", "step", NULL};
@@ -167,6 +228,8 @@ static void open_base(lua_State *L)
     lua_setfield(L, globals, "load");
     lua_pushcfunction(L, bl_host_print);
     lua_setfield(L, globals, "print");
+    lua_pushcfunction(L, l_pcall);
+    lua_setfield(L, globals, "pcall");
     lua_pushcfunction(L, l_xpcall);
     lua_setfield(L, globals, "xpcall");
     lua_pushcfunction(L, l_loadfile);
@@ -299,6 +362,11 @@ static void open_safe(lua_State *L)
     lua_pop(L, 1);
     bound(L, LUA_STRLIBNAME, "rep", l_rep);
     bound(L, LUA_TABLIBNAME, "move", l_move);
+    bound(L, LUA_TABLIBNAME, "insert", l_bounded_by_length);
+    bound(L, LUA_TABLIBNAME, "remove", l_bounded_by_length);
+    bound(L, LUA_TABLIBNAME, "sort", l_bounded_by_length);
+    bound(L, LUA_TABLIBNAME, "concat", l_concat);
+    bound(L, LUA_TABLIBNAME, "unpack", l_unpack);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     drop(L, globals + 1, (const char *const[]){LUA_LOADLIBNAME, NULL});
     lua_settop(L, globals - 1);

@@ -19,15 +19,20 @@ void bl_matcher_init(bl_matcher *m, lua_State *L, const char *src, size_t src_le
     m->level = 0;
 }
 
-static void step(bl_matcher *m)
+/* A step costs what it looks at. */
+static void step(bl_matcher *m, size_t bytes)
 {
-    if (++m->steps % STEPS_BETWEEN_LOOKS == 0) bl_watchdog_look(m->L);
+    m->steps += 1 + bytes;
+    if (m->steps < STEPS_BETWEEN_LOOKS) return;
+    m->steps = 0;
+    bl_watchdog_look(m->L);
 }
 
 /* ---- single items: a character, '.', a class, a set ---- */
 
 static const char *set_end(bl_matcher *m, const char *p)
 {
+    const char *begin = p;
     if (p < m->pat_end && *p == '^') p++;
     do { /* a ']' right at the beginning stands for itself */
         if (p == m->pat_end) luaL_error(m->L, "malformed pattern (missing ']')");
@@ -36,6 +41,7 @@ static const char *set_end(bl_matcher *m, const char *p)
             p++;
         }
     } while (p == m->pat_end || *p != ']');
+    step(m, (size_t)(p - begin));
     return p + 1;
 }
 
@@ -92,7 +98,7 @@ static int in_set(int c, const char *p, const char *last)
 
 static int item_matches(bl_matcher *m, const char *s, const char *p, const char *end)
 {
-    step(m);
+    step(m, (size_t)(end - p));
     if (s >= m->src_end) return 0;
     int c = (unsigned char)*s;
     switch (*p) {
@@ -111,7 +117,7 @@ static const char *match_longest(bl_matcher *m, const char *s, const char *p, co
     while (item_matches(m, s + n, p, end))
         n++;
     for (; n >= 0; n--) {
-        step(m);
+        step(m, 0);
         const char *rest = bl_pattern_match(m, s + n, end + 1);
         if (rest != NULL) return rest;
     }
@@ -160,7 +166,9 @@ static const char *match_reference(bl_matcher *m, const char *s, int digit)
     }
     ptrdiff_t len = m->captures[index].len;
     if (len < 0) return NULL; /* a position: no text to match */
-    if (m->src_end - s < len || memcmp(m->captures[index].start, s, (size_t)len) != 0) return NULL;
+    if (m->src_end - s < len) return NULL;
+    step(m, (size_t)len);
+    if (memcmp(m->captures[index].start, s, (size_t)len) != 0) return NULL;
     return s + len;
 }
 
@@ -174,7 +182,7 @@ static const char *match_balance(bl_matcher *m, const char *s, const char *p)
     if (s >= m->src_end || *s != *p) return NULL;
     int depth = 1;
     while (++s < m->src_end) {
-        step(m);
+        step(m, 0);
         if (*s == p[1]) {
             if (--depth == 0) return s + 1;
         } else if (*s == p[0]) {
@@ -192,6 +200,7 @@ static int at_frontier(bl_matcher *m, const char *s, const char *p, const char *
     int before = s == m->src ? '\0' : (unsigned char)s[-1];
     int here = s == m->src_end ? '\0' : (unsigned char)*s;
     *after = end;
+    step(m, 2 * (size_t)(end - p));
     return !in_set(before, p + 1, end - 1) && in_set(here, p + 1, end - 1);
 }
 
@@ -253,7 +262,7 @@ static int repeat(bl_matcher *m, const char **s, const char **p)
 static const char *match_here(bl_matcher *m, const char *s, const char *p)
 {
     while (p < m->pat_end) {
-        step(m);
+        step(m, 0);
         if (*p == '(') {
             int position = p + 1 < m->pat_end && p[1] == ')';
             return open_capture(m, s, p + 1 + position,

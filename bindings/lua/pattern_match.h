@@ -15,7 +15,7 @@ typedef struct bl_matcher {
     lua_State *L;
     const char *src, *src_end;
     const char *pat_end;
-    unsigned steps;
+    size_t steps;
     int depth;
     int level; /* captures so far, finished or not */
     struct {

@@ -238,11 +238,11 @@ static void resume(bl_state *state, bl_task *task)
     task->nargs = 0;
     state->current = task;
     state->passing = NULL;
-    bl_watchdog_begin(state, task);
+    bl_slice outer = bl_watchdog_begin(state, task);
     int status = lua_resume(task->co, state->L, nargs, &nresults);
     state->current = before;
     state->passing = passing;
-    task->used_us += bl_watchdog_end(state);
+    task->used_us += bl_watchdog_end(state, &outer);
     if (status != LUA_YIELD) {
         bl_task_ended(task, status, nresults);
         return;

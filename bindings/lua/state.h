@@ -18,6 +18,14 @@ typedef struct bl_task bl_task;
 typedef struct bl_host bl_host;
 struct bl_passing;
 
+/* One entry into Lua, as the watchdog sees it (watchdog.c). */
+typedef struct bl_slice {
+    int64_t began_us, deadline_us; /* deadline 0: no Lua runs, or without limits */
+    const void *limit_error;       /* what is thrown at the deadline */
+    int stopping;                  /* it has passed: every instruction throws */
+    int is_closing;                /* the time to close what was left open was given */
+} bl_slice;
+
 struct bl_state {
     lua_State *L; /* the main thread */
     barchan_runtime *rt;
@@ -36,9 +44,7 @@ struct bl_state {
 
     /* The watchdog's (watchdog.c); all 0 without limits. */
     int64_t slice_us, total_us;
-    int64_t deadline_us, slice_began_us; /* deadline 0: no Lua runs, or without limits */
-    const void *limit_error;             /* what is thrown at the deadline */
-    int stopping;
+    bl_slice slice; /* of what runs now */
 
     /* The scheduler's (scheduler.c). */
     struct bl_passing *passing; /* resumers between the task and what runs (scheduler.h) */

@@ -82,8 +82,10 @@ bl_task *bl_task_spawn(lua_State *L, int nargs, bl_task_end_fn on_end, void *ud)
     task->self_ref = luaL_ref(L, LUA_REGISTRYINDEX);
     lua_insert(L, base); /* the handle below the function */
     if (!lua_checkstack(task->co, nargs + LUA_MINSTACK)) luaL_error(L, "too many arguments");
+    bl_push_body(L, 1);
+    lua_xmove(L, task->co, 1);
     lua_xmove(L, task->co, nargs + 1);
-    task->nargs = nargs;
+    task->nargs = nargs + 1; /* the function is the body's first */
     task->on_end = on_end;
     task->ud = ud;
     task->ended = 0;
@@ -137,7 +139,6 @@ static int keep_results(lua_State *L)
     for (int i = 1; i <= n; i++) {
         lua_pushvalue(co, -n + i - 1);
         lua_xmove(co, L, 1);
-        if (task->failed) bl_add_traceback(L, co);
         lua_rawseti(L, -2, i);
     }
     if (task->failed && n == 0) {
@@ -179,16 +180,17 @@ void bl_task_ended(bl_task *task, int status, int nresults)
         nresults = 0; /* given up in a wait */
     else if (status != LUA_OK)
         nresults = 1;
-    store_results(task, nresults);
+    if (!state->closing) store_results(task, nresults);
     unlink_task(task);
     leave_parent(task);
     if (task->on_end != NULL) task->on_end(task, task->co, status, nresults, task->ud);
     /* Runs what the coroutine left to be closed; its own errors have nowhere to go. */
     bl_task *before = state->current;
     state->current = task;
+    bl_slice outer = bl_watchdog_begin(state, NULL);
     bl_watchdog_closing(state);
     reset_thread(task->co, state->L);
-    bl_watchdog_end(state);
+    bl_watchdog_end(state, &outer);
     state->current = before;
     cancel_children(task);
     bl_task_wake_joiners(task);

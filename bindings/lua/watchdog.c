@@ -29,7 +29,7 @@ static int l_copy_error(lua_State *L)
 static void throw_stop(lua_State *L, const bl_state *state)
 {
     luaL_checkstack(L, 4, "not enough memory");
-    lua_rawgetp(L, LUA_REGISTRYINDEX, state->limit_error);
+    lua_rawgetp(L, LUA_REGISTRYINDEX, state->slice.limit_error);
     lua_pushcfunction(L, l_copy_error);
     lua_pushvalue(L, -2);
     if (bl_call_plain(L, 1, 1) != LUA_OK) lua_pop(L, 1);
@@ -39,34 +39,36 @@ static void throw_stop(lua_State *L, const bl_state *state)
 /* Takes over a limit when it ends earlier than the one there is. */
 static void limit(bl_state *state, int64_t deadline_us, const void *error_key)
 {
-    if (state->deadline_us != 0 && state->deadline_us <= deadline_us) return;
-    state->deadline_us = deadline_us;
-    state->limit_error = error_key;
+    if (state->slice.deadline_us != 0 && state->slice.deadline_us <= deadline_us) return;
+    state->slice.deadline_us = deadline_us;
+    state->slice.limit_error = error_key;
 }
 
 /* Whether what runs must stop now. */
 static int must_stop(bl_state *state)
 {
-    if (state->stopping) return 1;
+    if (state->slice.stopping) return 1;
+    const bl_task *task = state->current;
+    if (state->slice.deadline_us == 0 && (task == NULL || task->token == NULL)) return 0;
     int64_t now = bc_clock_us();
-    if (state->current != NULL && barchan_cancel_triggered(state->current->token)) {
+    if (task != NULL && barchan_cancel_triggered(task->token)) {
         limit(state, now + BL_CLOSING_MS * 1000, &cancel_error_key);
     }
-    return state->deadline_us != 0 && now >= state->deadline_us;
+    return state->slice.deadline_us != 0 && now >= state->slice.deadline_us;
 }
 
 static void on_count(lua_State *L, lua_Debug *ar)
 {
     bl_state *state = bl_state_of(L);
     (void)ar;
-    if (!state->stopping) {
+    if (!state->slice.stopping) {
         if (lua_gethookcount(L) != BL_LOOK_EVERY) {
             lua_sethook(L, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
         }
         if (!must_stop(state)) return;
-        state->stopping = 1;
+        state->slice.stopping = 1;
         lua_sethook(L, on_count, LUA_MASKCOUNT, BL_GRACE_INSTRUCTIONS);
-    } else {
+    } else if (lua_gethookcount(L) != 1) { /* setting it costs as much as the stack is deep */
         lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
     }
     throw_stop(L, state);
@@ -76,8 +78,8 @@ void bl_watchdog_look(lua_State *L)
 {
     bl_state *state = bl_state_of(L);
     if (!must_stop(state)) return;
-    state->stopping = 1;
-    lua_sethook(L, on_count, LUA_MASKCOUNT, BL_GRACE_INSTRUCTIONS);
+    lua_sethook(L, on_count, LUA_MASKCOUNT, state->slice.stopping ? 1 : BL_GRACE_INSTRUCTIONS);
+    state->slice.stopping = 1;
     throw_stop(L, state);
 }
 
@@ -126,31 +128,38 @@ void bl_watchdog_watch(lua_State *co)
     lua_sethook(co, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
 }
 
-void bl_watchdog_begin(bl_state *state, const bl_task *task)
+bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
 {
     int64_t now = bc_clock_us();
-    state->slice_began_us = now;
-    state->stopping = 0;
-    state->deadline_us = 0;
+    bl_slice outer = state->slice;
+    state->slice = (bl_slice){.began_us = now};
     if (state->slice_us > 0) limit(state, now + state->slice_us, &slice_error_key);
     if (state->total_us > 0) {
         int64_t left = state->total_us - (task != NULL ? task->used_us : 0);
         limit(state, now + (left > 0 ? left : 0), &total_error_key);
     }
-    if (task == NULL) return;
+    if (task == NULL) return outer;
     if (task->loads) limit(state, now + BL_LOAD_SLICE_MS * 1000, &load_error_key);
     if (task->deadline_us != 0) limit(state, task->deadline_us, &call_error_key);
+    return outer;
 }
 
-int64_t bl_watchdog_end(bl_state *state)
+int64_t bl_watchdog_end(bl_state *state, const bl_slice *outer)
 {
-    state->deadline_us = 0;
-    state->stopping = 0;
-    return bc_clock_us() - state->slice_began_us;
+    int64_t took = bc_clock_us() - state->slice.began_us;
+    state->slice = *outer;
+    return took;
 }
 
 void bl_watchdog_closing(bl_state *state)
 {
-    state->stopping = 0;
-    state->deadline_us = bc_clock_us() + BL_CLOSING_MS * 1000;
+    state->slice.stopping = 0;
+    state->slice.deadline_us = bc_clock_us() + BL_CLOSING_MS * 1000;
+}
+
+void bl_watchdog_unwinding(bl_state *state)
+{
+    if (!state->slice.stopping || state->slice.is_closing) return;
+    state->slice.is_closing = 1;
+    bl_watchdog_closing(state);
 }

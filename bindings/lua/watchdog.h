@@ -25,13 +25,16 @@ void bl_watchdog_limit(lua_State *L, bl_state *state, const bl_time_limits *limi
 /* Has the coroutine of a task watched where the state has no limits of its own. */
 void bl_watchdog_watch(lua_State *co);
 /* Around every entry into Lua, for a task or (NULL) something short. A task that loads scripts has
- * a limit in any state: what is loaded defines, it does not work. May nest: the inner one counts.
- */
-void bl_watchdog_begin(bl_state *state, const bl_task *task);
-int64_t bl_watchdog_end(bl_state *state); /* returns what the slice took, in microseconds */
+ * a limit in any state: what is loaded defines, it does not work. May nest: the inner slice counts,
+ * and its time is the outer one's too, whose limits come back at its end. */
+bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task);
+/* Returns what the slice took, in microseconds. */
+int64_t bl_watchdog_end(bl_state *state, const bl_slice *outer);
 /* For long loops in C: throws when the slice is over, as the hook would. */
 void bl_watchdog_look(lua_State *L);
 /* The task is over: what it left open gets a little time. */
 void bl_watchdog_closing(bl_state *state);
+/* The same, once a slice, when it was stopped and a coroutine comes to its end by that. */
+void bl_watchdog_unwinding(bl_state *state);
 
 #endif
