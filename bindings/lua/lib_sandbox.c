@@ -201,17 +201,21 @@ static int l_sandbox_tostring(lua_State *L)
 
 void bl_open_sandbox(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"create", l_sandbox_create}, {"doctor", bl_doctor}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"create", l_sandbox_create},
+                                         {"doctor", bl_doctor},
+                                         {"terminal", bl_terminal},
+                                         {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"exec", bl_sandbox_exec},     {"file", bl_sandbox_file},
         {"status", l_sandbox_status},  {"usage", bl_sandbox_usage},
+        {"spawn", bl_sandbox_spawn},   {"processes", bl_sandbox_processes},
         {"pause", bl_sandbox_pause},   {"resume", bl_sandbox_resume},
         {"extend", bl_sandbox_extend}, {"terminate", l_sandbox_terminate},
         {"close", l_sandbox_close},    {NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
     bl_open_exec(L);
     bl_open_sandbox_ask(L);
+    bl_open_process(L);
     luaL_newlib(L, functions);
     lua_setfield(L, -2, "sandbox");
 }

@@ -48,7 +48,8 @@ enum bc_frame_type {
     /* library to guest */
     BC_FRAME_HELLO = 1,     /* u32 version, u32 features */
     BC_FRAME_EXEC = 2,      /* see bc_exec_flags; i64 timeout ms, i64 grace ms, u64 out limit,
-                               u64 err limit, string cwd, strings argv, strings env */
+                               u64 err limit, u32 columns, u32 rows, string cwd, strings argv,
+                               strings env */
     BC_FRAME_INPUT = 3,     /* bytes */
     BC_FRAME_INPUT_END = 4, /* empty */
     BC_FRAME_CREDIT = 5,    /* u8 BC_FRAME_OUT or BC_FRAME_ERR, u32 bytes */
@@ -57,6 +58,7 @@ enum bc_frame_type {
     BC_FRAME_FILE = 8,      /* u32 op, u32 flags, u32 mode, u32 depth, u64 offset, u64 limit,
                                string path, string new path */
     BC_FRAME_ASK = 9,       /* u32 bc_ask, u64 argument */
+    BC_FRAME_RESIZE = 10,   /* u32 columns, u32 rows */
     /* guest to library */
     BC_FRAME_READY = 65,     /* u32 version, u32 features, u32 count, count times two strings:
                                 layer and how it holds */
@@ -141,7 +143,7 @@ static inline int64_t bc_frame_max_from_guest(uint32_t type)
 static inline int64_t bc_frame_max_to_guest(uint32_t type)
 {
     if (type == BC_FRAME_EXEC || type == BC_FRAME_FILE) return BC_FRAME_MAX_TO_GUEST;
-    return type >= BC_FRAME_HELLO && type <= BC_FRAME_ASK ? (int64_t)BC_FRAME_MAX_DATA : -1;
+    return type >= BC_FRAME_HELLO && type <= BC_FRAME_RESIZE ? (int64_t)BC_FRAME_MAX_DATA : -1;
 }
 
 /* Reads the frame at the start of `data`: its whole size, 0 when more bytes are needed, -1 when

@@ -20,6 +20,8 @@ struct writable {
     bool owned; /* by the sandbox's user */
 };
 
+/* The kernel has 4096 for all; a sandbox with as many programs as it may run needs fewer. */
+#define MAX_TERMINALS 64
 /* The root of the storage and the directories below. */
 #define OWN_FILES 7
 static const struct writable writables[] = {
@@ -87,6 +89,20 @@ static int mask_proc(struct failure *why)
     return 0;
 }
 
+/* Terminals of the sandbox's own; the host's are in another instance. */
+static int mount_terminals(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    char text[96];
+    snprintf(text, sizeof text, "uid=%d,gid=%d,mode=600,ptmxmode=666,max=%d", SANDBOX_UID,
+             SANDBOX_UID, MAX_TERMINALS);
+    if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, text) < 0) {
+        fail_os(why, errno, "mount devpts");
+        return layer_missing(layers, plan, "terminals", why);
+    }
+    layer_holds(layers, "terminals", "at most %d, of its own", MAX_TERMINALS);
+    return 0;
+}
+
 /* With no namespaces left to make, code in the sandbox cannot reach the parts of the kernel that
  * only a namespace's own root may use. The second lock behind the seccomp filter. */
 static int forbid_nested(const struct plan *plan, struct layers *layers, struct failure *why)
@@ -120,7 +136,10 @@ int isolate_root(const struct plan *plan, struct layers *layers, struct failure 
         return fail_os(why, errno, "mount the template");
     }
     if (chdir(WORLD_NEW_ROOT) < 0) return fail_os(why, errno, "enter the template");
-    if (mount_storage(plan, layers, why) < 0 || mount_proc(plan, layers, why) < 0) return -1;
+    if (mount_storage(plan, layers, why) < 0 || mount_proc(plan, layers, why) < 0 ||
+        mount_terminals(plan, layers, why) < 0) {
+        return -1;
+    }
     if (syscall(SYS_pivot_root, ".", ".") < 0) return fail_os(why, errno, "change the root");
     if (umount2(".", MNT_DETACH) < 0) return fail_os(why, errno, "leave the launcher's root");
     if (chdir("/workspace") < 0) return fail_os(why, errno, "enter /workspace");

@@ -2,7 +2,8 @@
 #ifndef BC_SANDBOX_INTERNAL_H
 #define BC_SANDBOX_INTERNAL_H
 
-#include <barchan/sandbox.h>
+#include <barchan/exec.h>
+#include <barchan/files.h>
 #include "backend.h"
 #include "base/buf.h"
 #include "channel/channel.h"

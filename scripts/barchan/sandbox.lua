@@ -4,6 +4,7 @@ local _, core = ...
 local exec = require "barchan.exec"
 local files = require "barchan.files"
 local options = require "barchan.options"
+local process = require "barchan.process"
 local price = require "barchan.price"
 
 local sandbox = {}
@@ -94,6 +95,23 @@ function Sandbox:stream(command)
   local stream = exec.new_stream(handle, open_input)
   return stream, nil, nil, stream
 end
+
+--- Starts a command and gives a handle that lives as long as it does: :read, :read_at, :output, :write,
+--- :close_input, :signal, :resize, :kill, :wait(seconds), :running. Its output is kept, the last
+--- `backlog` bytes of each stream (1 MiB by default), until it is read; it is never held up by that.
+--- With pty = { cols, rows } it has a terminal. <close> kills it.
+---@param command string|table as for exec, without detach and output_limit
+---@return barchan.Process? process
+---@return table? err
+function Sandbox:spawn(command)
+  local handle, err = self.handle:spawn(exec.spawn_request(command))
+  if not handle then return nil, err end
+  return process.new(handle)
+end
+
+--- The processes of its commands: a list of { pid, parent, threads, state, id, cpu, memory, command } (the
+--- first 264), and how many there are. `id` is that of the handle it belongs to.
+function Sandbox:processes() return self.handle:processes() end
 
 --- id, state, end_reason, template, age, lease_left, running, layers
 function Sandbox:status() return self.handle:status() end

@@ -3,7 +3,7 @@ local _, core = ...
 
 local args = require "barchan.cli.args"
 local exec = require "barchan.exec"
-local options = require "barchan.options"
+local limits = require "barchan.cli.limits"
 local sandbox = require "barchan.sandbox"
 local tool = require "barchan.tool"
 local ui = require "barchan.cli.ui"
@@ -55,29 +55,6 @@ local function environment(pairs_given)
     env[name] = value
   end
   return env
-end
-
-local units = { [""] = 1, K = 1 << 10, M = 1 << 20, G = 1 << 30, T = 1 << 40 }
-local in_bytes = { memory = true, disk = true, output = true }
-
--- "memory=64M,pids=50" as the table that a profile takes.
-local function parse_limits(text)
-  local limits = {}
-  for item in (text .. ","):gmatch("([^,]*),") do
-    local name, digits, unit = item:match("^([%w_]+)=([%d.]+)([KMGT]?)$")
-    local value = tonumber(digits)
-    if not value then args.fail("--limits takes name=number,…, got '%s'", item) end
-    local kind = sandbox.limits[name]
-    if not kind then
-      args.fail("--limits: %s", options.unknown("limit", name, options.sorted_keys(sandbox.limits)))
-    end
-    if unit ~= "" and not in_bytes[name] then args.fail("--limits: %s takes no unit", name) end
-    if kind == "integer" then value = math.tointeger(value * units[unit]) end
-    if not value then args.fail("--limits: %s takes a whole number, got '%s'", name, item) end
-    if value <= 0 then args.fail("--limits: %s must be greater than 0", name) end
-    limits[name] = value
-  end
-  return limits
 end
 
 local function exit_code(result)
@@ -160,7 +137,7 @@ function command.main(words)
   local sbx, err = sandbox.create {
     template = given.template,
     lease = math.min(timeout + 60, MAX_SECONDS),
-    limits = given.limits and parse_limits(given.limits),
+    limits = given.limits and limits.parse(given.limits),
   }
   if not sbx then
     io.stderr:write("barchan: ", tool.message(err), "\n")
