@@ -136,7 +136,8 @@ function T:test_spawn()
   lu.assertEquals(both, { out = "o\n", err = "e\n" })
 
   local killed = assert(sbx:spawn { "sleep", "100" })
-  local deadline, list, total = barchan.now() + 20, nil, nil
+  local deadline = barchan.now() + 20
+  local list, total
   repeat -- it is started by a process of its own
     list, total = sbx:processes()
   until total == 1 and list[1].command == "sleep 100" or barchan.now() > deadline
