@@ -41,6 +41,8 @@
 #define BC_FRAME_MAX_PATH 4096u
 #define BC_FRAME_MAX_MESSAGE 500u /* fits barchan_error.message */
 #define BC_FRAME_MAX_LAYERS 32u
+/* Of one profile; all of them, with two paths each, fit into one message to the launcher. */
+#define BC_FRAME_MAX_MOUNTS 16u
 /* Kept output per stream in the guest's memory. */
 #define BC_FRAME_MAX_OUTPUT_LIMIT (256u << 20)
 
@@ -73,9 +75,10 @@ enum bc_frame_type {
     BC_FRAME_ANSWER = 73,    /* as BC_FRAME_FAILED (both 0: done), then what was asked for */
     BC_FRAME_STATE = 74,     /* u32 1: the lease is over and process 1 has paused the sandbox */
     /* library to launcher, one message each; the stream is the sandbox's tag */
-    BC_CONTROL_START =
-        129, /* u32 bc_start_flags, i64 lease ms, i64 idle ms (0: none), bc_limits, string template;
-                with the guest's end of the channel as a descriptor */
+    /* u32 bc_start_flags, i64 lease ms, i64 idle ms (0: none), bc_limits, string template, u32 count
+     * of mounts, each u32 1 if writable, string source, string target; with the guest's end of the
+     * channel as a descriptor */
+    BC_CONTROL_START = 129,
     BC_CONTROL_KILL = 130,   /* empty */
     BC_CONTROL_EXTEND = 131, /* i64 ms from now to the end of the lease */
     /* launcher to library */

@@ -120,6 +120,11 @@ static inline void bc_wire_get_exit(bc_wire_reader *in, bc_exit *e)
     }
 }
 
+/* BC_CONTROL_START with its header. */
+#define BC_CONTROL_MAX_START                                       \
+    (BC_FRAME_HEADER + BC_FRAME_MAX_PATH + BC_LIMITS_BYTES + 64u + \
+     BC_FRAME_MAX_MOUNTS * (2u * BC_FRAME_MAX_PATH + 16u))
+
 /* What a sandbox may use; 0: as much as there is, or the default of whoever enforces it. */
 typedef struct bc_limits {
     uint64_t memory_bytes, disk_bytes, files, output_bytes, cpu_us;

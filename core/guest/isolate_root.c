@@ -60,6 +60,34 @@ static int mount_storage(const struct plan *plan, struct layers *layers, struct 
     return 0;
 }
 
+/* A place for targets below /mnt, where the template has nothing that could be written. */
+static int mount_mnt(const struct plan *plan, struct failure *why)
+{
+    for (unsigned i = 0; i < plan->mounts.count; i++) {
+        if (strncmp(plan->mounts.of[i].target, "/mnt/", 5) != 0) continue;
+        if (mkdir(WORLD_STORE "/mnt", 0755) < 0) return fail_os(why, errno, "create /mnt");
+        if (mount(WORLD_STORE "/mnt", "mnt", NULL, MS_BIND, NULL) < 0) {
+            return fail_os(why, errno, "mount /mnt");
+        }
+        return 0;
+    }
+    return 0;
+}
+
+static int show_mounts(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    unsigned writable = 0, count = plan->mounts.count;
+    if (count == 0) return 0;
+    if (mount_mnt(plan, why) < 0 || mounts_show(&plan->mounts, plan->privileged, why) < 0)
+        return -1;
+    for (unsigned i = 0; i < count; i++) {
+        if (plan->mounts.of[i].writable) writable++;
+    }
+    layer_holds(layers, "mounts", "%u of the host read-only, %u writable", count - writable,
+                writable);
+    return 0;
+}
+
 /* What tells about the host, or reaches into it, and is open to everybody by its mode. What only
  * root may touch (kcore, kmsg, timer_list, sysrq-trigger, …) is closed by that: nobody in a sandbox
  * is root of the machine. Values below /proc/sys cannot be changed without capabilities;
@@ -136,8 +164,8 @@ int isolate_root(const struct plan *plan, struct layers *layers, struct failure 
         return fail_os(why, errno, "mount the template");
     }
     if (chdir(WORLD_NEW_ROOT) < 0) return fail_os(why, errno, "enter the template");
-    if (mount_storage(plan, layers, why) < 0 || mount_proc(plan, layers, why) < 0 ||
-        mount_terminals(plan, layers, why) < 0) {
+    if (mount_storage(plan, layers, why) < 0 || show_mounts(plan, layers, why) < 0 ||
+        mount_proc(plan, layers, why) < 0 || mount_terminals(plan, layers, why) < 0) {
         return -1;
     }
     if (syscall(SYS_pivot_root, ".", ".") < 0) return fail_os(why, errno, "change the root");

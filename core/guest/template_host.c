@@ -180,8 +180,8 @@ int template_make_dev(const char *root, struct failure *why)
 
 int template_make_dirs(const char *root, struct failure *why)
 {
-    static const char *const dirs[] = {"/dev",       "/etc", "/proc",      "/tmp",
-                                       "/home/user", "/run", "/workspace", "/var/tmp"};
+    static const char *const dirs[] = {"/dev", "/etc",       "/proc",    "/tmp", "/home/user",
+                                       "/run", "/workspace", "/var/tmp", "/mnt"};
     char full[PATH_MAX];
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
         if (place(root, dirs[i], full, sizeof full, why) < 0) return -1;

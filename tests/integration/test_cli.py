@@ -115,6 +115,18 @@ class Exec(unittest.TestCase):
             self.assertEqual(done.returncode, 2, text)
             self.assertIn(words, done.stderr)
 
+    def test_mounts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            with open(f"{folder}/f", "w") as file:
+                file.write("shown")
+            done = barchan("exec", "--mount", f"{folder}:/mnt/data", "--", "cat", "/mnt/data/f")
+            self.assertEqual(done.stdout, b"shown")
+        done = barchan("exec", "--mount", "/:/mnt/x", "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"whole tree", done.stderr)
+        self.assertEqual(barchan("exec", "--mount", "/usr", "--", "true").returncode, 2)
+
     def test_json(self):
         done = barchan("exec", "--json", "--", "sh", "-c", "echo hi; exit 3")
         result = json.loads(done.stdout)

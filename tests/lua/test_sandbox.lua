@@ -169,6 +169,20 @@ function T:test_usage()
   lu.assertTrue(last.cpu >= u.cpu)
 end
 
+function T:test_mounts()
+  local sbx <close> = sandbox { mounts = { { source = "/usr/share", target = "/mnt/share" } } }
+  lu.assertEquals(assert(sbx:exec "test -d /mnt/share/zoneinfo -o -d /mnt/share/doc; echo $?").out, "0\n")
+  lu.assertNotEquals(assert(sbx:exec "touch /mnt/share/x").exit_code, 0)
+  lu.assertErrorMsgContains("did you mean 'target'", barchan.sandbox,
+    { mounts = { { source = "/usr", tagret = "/mnt/x" } } })
+  lu.assertErrorMsgContains("mode 'cow'", barchan.sandbox,
+    { mounts = { { source = "/usr", target = "/mnt/x", mode = "cow" } } })
+  lu.assertErrorMsgContains("source and target", barchan.sandbox, { mounts = { { source = "/usr" } } })
+  local none, err = barchan.sandbox { mounts = { { source = "/usr", target = "/etc/x" } } }
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "must be /workspace")
+end
+
 function T:test_limits_are_checked()
   lu.assertErrorMsgContains("did you mean 'memory'", barchan.sandbox, { limits = { memry = 1 } })
   lu.assertErrorMsgContains("'pids' must be greater", barchan.sandbox, { limits = { pids = 0 } })

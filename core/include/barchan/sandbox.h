@@ -64,6 +64,25 @@ typedef struct barchan_limits {
     int64_t wall_ms;       /* of each command; a longer timeout is cut to it [no limit] */
 } barchan_limits;
 
+typedef enum barchan_mount_mode {
+    BARCHAN_MOUNT_READ_ONLY = 0,
+    BARCHAN_MOUNT_READ_WRITE = 1 /* what commands write is on the host */
+} barchan_mount_mode;
+
+/* A folder or file of the host in the sandbox. The sandbox's user owns what the owner of the source
+ * owns; as root a source of root's is never writable, and one whose file system cannot map owners
+ * neither. As an ordinary user files of others keep their rights. What commands write there is to be
+ * treated as theirs: links to anywhere, programs that are marked to run as their owner.
+ *
+ * Refused: what is, holds or lies in the whole tree, /proc, /sys, /dev or Barchan's own state, and
+ * what holds a socket when the sandbox is made: commands could talk to the program behind it. */
+typedef struct barchan_mount {
+    const char *source; /* absolute */
+    const char *target; /* /workspace, /home/user, or a path below them, /mnt, /tmp, /var/tmp or
+                           /run; none below another's */
+    barchan_mount_mode mode;
+} barchan_mount;
+
 typedef enum barchan_lease_end {
     BARCHAN_LEASE_TERMINATE = 0,
     BARCHAN_LEASE_PAUSE = 1 /* barchan_sandbox_extend, then _resume, to go on */
@@ -80,6 +99,8 @@ typedef struct barchan_profile {
     barchan_cancel *cancel; /* interrupts the creation only */
     int timeout_ms;         /* of the creation; 0: 30 s */
     barchan_limits limits;
+    const barchan_mount *mounts; /* at most 16; copied */
+    size_t mount_count;
     barchan_lease_end on_lease_end;
     int64_t idle_timeout_ms; /* ends it after so long without a command, file operation or question;
                                 what detached commands do does not count; 0: never */

@@ -21,6 +21,7 @@ Runs a command in a fresh sandbox and passes its output on. The sandbox ends wit
   --timeout S    seconds until the command is killed (default: 60)
   --env K=V      a variable for the command; may be repeated
   --cwd D        working directory (default: /workspace)
+  --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable; may be repeated
   --limits L     what it may use: memory=64M,pids=50,cpus=0.5,disk=1G,files=1000,open_files=256,
                  output=10M,cpu_seconds=30,wall=60; some need control groups, see barchan doctor
   --stdin        pass standard input on to the command
@@ -43,6 +44,7 @@ local flags = {
   env = { type = "string", many = true },
   cwd = { type = "string" },
   limits = { type = "string" },
+  mount = { type = "string", many = true },
   stdin = { type = "flag" },
   json = { type = "flag" },
 }
@@ -138,6 +140,7 @@ function command.main(words)
     template = given.template,
     lease = math.min(timeout + 60, MAX_SECONDS),
     limits = given.limits and limits.parse(given.limits),
+    mounts = limits.mounts(given.mount),
   }
   if not sbx then
     io.stderr:write("barchan: ", tool.message(err), "\n")

@@ -1,4 +1,4 @@
--- --limits memory=64M,pids=50 as commands take it.
+-- --limits memory=64M,pids=50 and --mount FOLDER:TARGET[:rw] as commands take them.
 
 local args = require "barchan.cli.args"
 local options = require "barchan.options"
@@ -27,6 +27,18 @@ function limits.parse(text)
     parsed[name] = value
   end
   return parsed
+end
+
+--- "/data:/mnt/data:rw" as a profile takes it; a relative source is refused by the core.
+function limits.mounts(given)
+  local list = {}
+  for _, text in ipairs(given or {}) do
+    local source, target, mode = text:match("^(.+):(/[^:]*):(r[ow])$")
+    if not source then source, target = text:match("^(.+):(/[^:]*)$") end
+    if not source then args.fail("--mount takes SOURCE:TARGET or SOURCE:TARGET:rw, got '%s'", text) end
+    list[#list + 1] = { source = source, target = target, mode = mode }
+  end
+  return #list > 0 and list or nil
 end
 
 return limits

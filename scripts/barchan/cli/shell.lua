@@ -19,6 +19,7 @@ sandbox. The sandbox ends with it.
   --lease S      seconds until the sandbox ends (default: 3600)
   --env K=V      a variable for the program; may be repeated
   --cwd D        working directory (default: /workspace)
+  --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable; may be repeated
   --limits L     what it may use: memory=64M,pids=50,…; see barchan exec --help
 
 exit code: the program's own; 128+n killed by signal n; 125 Barchan failed; 2 wrong usage.
@@ -35,6 +36,7 @@ local flags = {
   env = { type = "string", many = true },
   cwd = { type = "string" },
   limits = { type = "string" },
+  mount = { type = "string", many = true },
 }
 
 local function environment(given)
@@ -93,6 +95,7 @@ function command.main(words)
     template = given.template,
     lease = given.lease or DEFAULT_LEASE,
     limits = given.limits and limits.parse(given.limits),
+    mounts = limits.mounts(given.mount),
   }
   if not sbx then return fail(err) end
   local _ <close> = sbx
