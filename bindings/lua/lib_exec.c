@@ -99,7 +99,7 @@ static void cancel_drain(bl_op *op)
     (void)op; /* the write is given up; the command goes on */
 }
 
-static void read_options(lua_State *L, int index, barchan_exec_options *options)
+void bl_exec_options(lua_State *L, int index, barchan_exec_options *options)
 {
     options->command = bl_opt_string(L, index, "command", NULL);
     options->argv = bl_opt_strings(L, index, "argv", 0);
@@ -121,7 +121,7 @@ int bl_sandbox_exec(lua_State *L)
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
     barchan_exec_options options = {.struct_size = sizeof options};
-    read_options(L, 2, &options);
+    bl_exec_options(L, 2, &options);
     struct bl_exec *self = bl_call_new(L, sizeof *self, EXEC_META, cancel_exec);
     int index = lua_gettop(L);
     lua_pushvalue(L, 1);
@@ -178,7 +178,7 @@ static void push_usage(lua_State *L, const barchan_exec_usage *usage)
     set_integer(L, "max_rss", usage->max_rss_bytes);
 }
 
-static void push_result(lua_State *L, const barchan_exec_result *result)
+void bl_push_exec_result(lua_State *L, const barchan_exec_result *result)
 {
     lua_createtable(L, 0, 16);
     lua_pushstring(L, barchan_exec_reason_name(result->reason));
@@ -208,7 +208,7 @@ static int finish_result(lua_State *L, bl_op *op)
         bc_error_nomem(&err);
         return bl_fail(L, &err);
     }
-    push_result(L, &self->result);
+    bl_push_exec_result(L, &self->result);
     return 1;
 }
 

@@ -8,6 +8,7 @@
 #include "value.h"
 
 #define SANDBOX_META "barchan.core.sandbox"
+#define BL_MAX_MOUNTS 16 /* as the core has it */
 
 /* The creation is the handle's own operation; after it the handle just owns the sandbox. */
 struct bl_sandbox {
@@ -103,6 +104,30 @@ static void read_limits(lua_State *L, barchan_limits *limits)
     lua_pop(L, 1);
 }
 
+/* The list `mounts` of { source, target, mode }, whose strings live as long as the profile. */
+static void read_mounts(lua_State *L, barchan_profile *profile, barchan_mount *mounts)
+{
+    if (lua_getfield(L, 1, "mounts") != LUA_TNIL) {
+        luaL_checktype(L, -1, LUA_TTABLE);
+        lua_Integer count = (lua_Integer)lua_rawlen(L, -1);
+        if (count > BL_MAX_MOUNTS) luaL_error(L, "option 'mounts': at most %d", BL_MAX_MOUNTS);
+        for (lua_Integer i = 1; i <= count; i++) {
+            barchan_mount *m = &mounts[i - 1];
+            lua_rawgeti(L, -1, i);
+            int index = lua_gettop(L);
+            m->source = bl_opt_string(L, index, "source", NULL);
+            m->target = bl_opt_string(L, index, "target", NULL);
+            const char *mode = bl_opt_string(L, index, "mode", NULL);
+            m->mode = mode != NULL && strcmp(mode, "rw") == 0 ? BARCHAN_MOUNT_READ_WRITE
+                                                              : BARCHAN_MOUNT_READ_ONLY;
+            lua_pop(L, 1);
+        }
+        profile->mounts = mounts;
+        profile->mount_count = (size_t)count;
+    }
+    lua_pop(L, 1);
+}
+
 static int l_sandbox_create(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -121,7 +146,12 @@ static int l_sandbox_create(lua_State *L)
     } else if (lease_end != NULL && strcmp(lease_end, "terminate") != 0) {
         return luaL_error(L, "option 'on_lease_end': \"terminate\" or \"pause\" expected");
     }
+    barchan_mount mounts[BL_MAX_MOUNTS] = {{0}};
     read_limits(L, &profile.limits);
+    read_mounts(L, &profile, mounts);
+    if (bl_state_of(L)->safe && profile.mount_count > 0) {
+        return luaL_error(L, "option 'mounts': not available to these scripts");
+    }
     profile.timeout_ms = bl_opt_int_ms(L, 1, "timeout");
     profile.best_effort = bl_opt_flag(L, 1, "best_effort");
     profile.env = bl_opt_strings(L, 1, "env", 1);
@@ -201,12 +231,15 @@ static int l_sandbox_tostring(lua_State *L)
 
 void bl_open_sandbox(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"create", l_sandbox_create}, {"doctor", bl_doctor}, {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"create", l_sandbox_create},
+                                         {"doctor", bl_doctor},
+                                         {"terminal", bl_terminal},
+                                         {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"exec", bl_sandbox_exec},     {"file", bl_sandbox_file},
         {"upload", bl_sandbox_upload}, {"download", bl_sandbox_download},
         {"status", l_sandbox_status},  {"usage", bl_sandbox_usage},
+        {"spawn", bl_sandbox_spawn},   {"processes", bl_sandbox_processes},
         {"pause", bl_sandbox_pause},   {"resume", bl_sandbox_resume},
         {"extend", bl_sandbox_extend}, {"terminate", l_sandbox_terminate},
         {"close", l_sandbox_close},    {NULL, NULL}};
@@ -214,6 +247,7 @@ void bl_open_sandbox(lua_State *L)
     bl_open_exec(L);
     bl_open_transfer(L);
     bl_open_sandbox_ask(L);
+    bl_open_process(L);
     luaL_newlib(L, functions);
     lua_setfield(L, -2, "sandbox");
 }

@@ -3,7 +3,8 @@
 #define BL_LIB_SANDBOX_H
 
 #include <stdlib.h>
-#include <barchan/sandbox.h>
+#include <barchan/exec.h>
+#include <barchan/files.h>
 #include "handle.h"
 #include "scheduler.h"
 
@@ -27,7 +28,13 @@ int bl_sandbox_exec(lua_State *L);  /* sandbox:exec(options) -> exec handle | ni
 int bl_sandbox_usage(lua_State *L); /* sandbox:usage() -> table | nil, err */
 int bl_sandbox_pause(lua_State *L); /* sandbox:pause() -> true | nil, err */
 int bl_sandbox_resume(lua_State *L);
-int bl_sandbox_extend(lua_State *L); /* sandbox:extend(seconds) -> true | nil, err */
+int bl_sandbox_extend(lua_State *L);    /* sandbox:extend(seconds) -> true | nil, err */
+int bl_sandbox_spawn(lua_State *L);     /* sandbox:spawn(options) -> process handle | nil, err */
+int bl_sandbox_processes(lua_State *L); /* sandbox:processes() -> list, total | nil, err */
+int bl_terminal(lua_State *L);
+/* lib_exec.c: what execs and processes share. */
+void bl_exec_options(lua_State *L, int index, barchan_exec_options *options);
+void bl_push_exec_result(lua_State *L, const barchan_exec_result *result);
 int bl_doctor(lua_State *L); /* doctor() -> list of { name, state, detail, remedy } | nil, err */
 int bl_sandbox_file(lua_State *L); /* sandbox:file(request) -> result | nil, err */
 /* sandbox:upload(request) or :download(request) -> transfer handle | nil, err */
@@ -37,5 +44,6 @@ void bl_open_transfer(lua_State *L);
 void bl_open_exec(lua_State *L); /* registers the exec handle's class */
 
 void bl_open_sandbox_ask(lua_State *L);
+void bl_open_process(lua_State *L);
 
 #endif

@@ -130,6 +130,9 @@
 #define BC_EXEC_PATIENCE_MS 12000
 /* How much longer than the guest the library waits before it gives up on an exec's end. */
 #define BC_EXEC_MARGIN_MS 5000
+/* What is kept of a spawned command's output, a stream. */
+#define BC_PROCESS_DEFAULT_BACKLOG_BYTES (1u << 20)
+#define BC_PROCESS_MAX_BACKLOG_BYTES (256u << 20)
 /* Process 1 answers at once; under a storm of forks it is late. */
 #define BC_ASK_PATIENCE_MS 12000
 /* Without a sink a file read is held in memory. */

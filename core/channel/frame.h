@@ -41,6 +41,8 @@
 #define BC_FRAME_MAX_PATH 4096u
 #define BC_FRAME_MAX_MESSAGE 500u /* fits barchan_error.message */
 #define BC_FRAME_MAX_LAYERS 32u
+/* Of one profile; all of them, with two paths each, fit into one message to the launcher. */
+#define BC_FRAME_MAX_MOUNTS 16u
 /* Kept output per stream in the guest's memory. */
 #define BC_FRAME_MAX_OUTPUT_LIMIT (256u << 20)
 
@@ -48,7 +50,8 @@ enum bc_frame_type {
     /* library to guest */
     BC_FRAME_HELLO = 1,     /* u32 version, u32 features */
     BC_FRAME_EXEC = 2,      /* see bc_exec_flags; i64 timeout ms, i64 grace ms, u64 out limit,
-                               u64 err limit, string cwd, strings argv, strings env */
+                               u64 err limit, u32 columns, u32 rows, string cwd, strings argv,
+                               strings env */
     BC_FRAME_INPUT = 3,     /* bytes */
     BC_FRAME_INPUT_END = 4, /* empty */
     BC_FRAME_CREDIT = 5,    /* u8 BC_FRAME_OUT or BC_FRAME_ERR, u32 bytes */
@@ -57,6 +60,7 @@ enum bc_frame_type {
     BC_FRAME_FILE = 8,      /* u32 op, u32 flags, u32 mode, u32 depth, u64 offset, u64 limit,
                                string path, string new path */
     BC_FRAME_ASK = 9,       /* u32 bc_ask, u64 argument */
+    BC_FRAME_RESIZE = 10,   /* u32 columns, u32 rows */
     /* guest to library */
     BC_FRAME_READY = 65,     /* u32 version, u32 features, u32 count, count times two strings:
                                 layer and how it holds */
@@ -71,9 +75,10 @@ enum bc_frame_type {
     BC_FRAME_ANSWER = 73,    /* as BC_FRAME_FAILED (both 0: done), then what was asked for */
     BC_FRAME_STATE = 74,     /* u32 1: the lease is over and process 1 has paused the sandbox */
     /* library to launcher, one message each; the stream is the sandbox's tag */
-    BC_CONTROL_START =
-        129, /* u32 bc_start_flags, i64 lease ms, i64 idle ms (0: none), bc_limits, string template;
-                with the guest's end of the channel as a descriptor */
+    /* u32 bc_start_flags, i64 lease ms, i64 idle ms (0: none), bc_limits, string template, u32 count
+     * of mounts, each u32 1 if writable, string source, string target; with the guest's end of the
+     * channel as a descriptor */
+    BC_CONTROL_START = 129,
     BC_CONTROL_KILL = 130,   /* empty */
     BC_CONTROL_EXTEND = 131, /* i64 ms from now to the end of the lease */
     /* launcher to library */
@@ -141,7 +146,7 @@ static inline int64_t bc_frame_max_from_guest(uint32_t type)
 static inline int64_t bc_frame_max_to_guest(uint32_t type)
 {
     if (type == BC_FRAME_EXEC || type == BC_FRAME_FILE) return BC_FRAME_MAX_TO_GUEST;
-    return type >= BC_FRAME_HELLO && type <= BC_FRAME_ASK ? (int64_t)BC_FRAME_MAX_DATA : -1;
+    return type >= BC_FRAME_HELLO && type <= BC_FRAME_RESIZE ? (int64_t)BC_FRAME_MAX_DATA : -1;
 }
 
 /* Reads the frame at the start of `data`: its whole size, 0 when more bytes are needed, -1 when

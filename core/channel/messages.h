@@ -9,8 +9,9 @@
 
 enum bc_exec_flags {
     BC_EXEC_DETACH = 1,
-    BC_EXEC_INPUT = 2,    /* input will be sent; otherwise it is empty */
-    BC_EXEC_STREAMING = 4 /* no caps */
+    BC_EXEC_INPUT = 2,     /* input will be sent; otherwise it is empty */
+    BC_EXEC_STREAMING = 4, /* no caps */
+    BC_EXEC_PTY = 8        /* a terminal for all three; what it shows is BC_FRAME_OUT */
 };
 
 enum bc_file_flags {
@@ -119,6 +120,11 @@ static inline void bc_wire_get_exit(bc_wire_reader *in, bc_exit *e)
     }
 }
 
+/* BC_CONTROL_START with its header. */
+#define BC_CONTROL_MAX_START                                       \
+    (BC_FRAME_HEADER + BC_FRAME_MAX_PATH + BC_LIMITS_BYTES + 64u + \
+     BC_FRAME_MAX_MOUNTS * (2u * BC_FRAME_MAX_PATH + 16u))
+
 /* What a sandbox may use; 0: as much as there is, or the default of whoever enforces it. */
 typedef struct bc_limits {
     uint64_t memory_bytes, disk_bytes, files, output_bytes, cpu_us;
@@ -155,7 +161,9 @@ enum bc_ask {
     BC_ASK_USAGE = 1,  /* the answer is a bc_usage */
     BC_ASK_EXTEND = 2, /* ms from now to the end of the lease */
     BC_ASK_PAUSE = 3,  /* answered when every process stands still */
-    BC_ASK_RESUME = 4
+    BC_ASK_RESUME = 4,
+    BC_ASK_PROCESSES = 5 /* the answer: u32 how many there are, u32 how many follow, each a
+                            bc_process and a string, its command line with spaces between words */
 };
 
 typedef struct bc_usage {
@@ -165,6 +173,36 @@ typedef struct bc_usage {
     uint32_t cpu_counted, memory_counted; /* by the kernel, for the sandbox as a whole */
 } bc_usage;
 #define BC_USAGE_BYTES (6u * 8u + 2u * 4u)
+
+typedef struct bc_process {
+    uint32_t pid, parent, threads, state, exec;
+    uint64_t cpu_us, memory_bytes;
+} bc_process;
+#define BC_PROCESS_MAX_COMMAND 200u
+/* As many as fit into one answer. */
+#define BC_PROCESS_MAX_LISTED (BC_FRAME_MAX_FROM_GUEST / (BC_PROCESS_MAX_COMMAND + 48u))
+
+static inline void bc_wire_put_process(bc_wire_writer *out, const bc_process *p)
+{
+    bc_wire_put_u32(out, p->pid);
+    bc_wire_put_u32(out, p->parent);
+    bc_wire_put_u32(out, p->threads);
+    bc_wire_put_u32(out, p->state);
+    bc_wire_put_u32(out, p->exec);
+    bc_wire_put_u64(out, p->cpu_us);
+    bc_wire_put_u64(out, p->memory_bytes);
+}
+
+static inline void bc_wire_get_process(bc_wire_reader *in, bc_process *p)
+{
+    p->pid = bc_wire_u32(in);
+    p->parent = bc_wire_u32(in);
+    p->threads = bc_wire_u32(in);
+    p->state = bc_wire_u32(in);
+    p->exec = bc_wire_u32(in);
+    p->cpu_us = bc_wire_u64(in);
+    p->memory_bytes = bc_wire_u64(in);
+}
 
 static inline void bc_wire_put_usage(bc_wire_writer *out, const bc_usage *u)
 {

@@ -4,7 +4,7 @@
 static void answer(struct init *init, uint32_t stream, uint32_t status, const char *message,
                    const void *payload, size_t len)
 {
-    unsigned char bytes[BC_USAGE_BYTES + 256];
+    static unsigned char bytes[BC_FRAME_MAX_FROM_GUEST];
     bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
     bc_wire_put_u32(&out, status);
     bc_wire_put_u32(&out, 0);
@@ -19,6 +19,14 @@ static void answer_usage(struct init *init, uint32_t stream)
     bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
     bc_usage usage = usage_now(init);
     bc_wire_put_usage(&out, &usage);
+    answer(init, stream, 0, "", bytes, out.len);
+}
+
+static void answer_processes(struct init *init, uint32_t stream)
+{
+    static unsigned char bytes[BC_FRAME_MAX_FROM_GUEST - 64];
+    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
+    usage_list(init, &out);
     answer(init, stream, 0, "", bytes, out.len);
 }
 
@@ -42,6 +50,7 @@ void ask_start(struct init *init, const bc_frame *frame)
     if (!bc_wire_done(&in) || frame->stream == 0) init_die(init, "malformed question");
     switch (what) {
     case BC_ASK_USAGE: answer_usage(init, frame->stream); break;
+    case BC_ASK_PROCESSES: answer_processes(init, frame->stream); break;
     case BC_ASK_EXTEND: extend(init, frame->stream, argument); break;
     case BC_ASK_PAUSE: pause_start(init, frame->stream); break;
     case BC_ASK_RESUME: pause_end(init, frame->stream); break;

@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 
 struct exec_request {
     uint32_t flags;
     int64_t timeout_ms, grace_ms;
     uint64_t out_limit, err_limit;
+    uint32_t columns, rows;
     const char *cwd;
     const char **argv, **envp;
 };
@@ -35,6 +37,8 @@ static bool read_request(struct exec_request *request, bc_wire_reader *in)
     request->grace_ms = (int64_t)bc_wire_u64(in);
     request->out_limit = bc_wire_u64(in);
     request->err_limit = bc_wire_u64(in);
+    request->columns = bc_wire_u32(in);
+    request->rows = bc_wire_u32(in);
     request->cwd = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
     request->argv = read_strings(in, 2);
     request->envp = read_strings(in, 0);
@@ -53,12 +57,44 @@ static long open_pipe(int *ours, int *theirs, int our_end)
     return sys_fcntl(*ours, F_SETFL, O_NONBLOCK | (our_end == 1 ? O_WRONLY : O_RDONLY));
 }
 
+static long open_terminal(struct job *job, const struct exec_request *request, int fds[3])
+{
+    int unlocked = 0;
+    int ours =
+        (int)sys_openat(AT_FDCWD, "/dev/pts/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC | O_NONBLOCK, 0);
+    if (ours < 0) return ours;
+    job->in_fd = ours;
+    job->terminal = true;
+    long rc = SYS3(SYS_ioctl, ours, TIOCSPTLCK, &unlocked);
+    if (rc >= 0) rc = exec_resize(job, request->columns, request->rows);
+    if (rc >= 0) rc = SYS3(SYS_ioctl, ours, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (rc < 0) return rc;
+    fds[0] = (int)rc;
+    for (int i = 1; i < 3 && rc >= 0; i++) {
+        rc = sys_fcntl(fds[0], F_DUPFD_CLOEXEC, 3);
+        fds[i] = rc < 0 ? -1 : (int)rc;
+    }
+    if (rc >= 0) rc = sys_fcntl(ours, F_DUPFD_CLOEXEC, 3);
+    if (rc < 0) return rc;
+    output_open(&job->out, (int)rc, BC_FRAME_OUT, request->out_limit,
+                !(request->flags & BC_EXEC_STREAMING));
+    return 0;
+}
+
+long exec_resize(const struct job *job, uint32_t columns, uint32_t rows)
+{
+    const struct winsize size = {.ws_col = (unsigned short)columns, .ws_row = (unsigned short)rows};
+    if (!job->terminal || job->in_fd < 0) return 0;
+    return SYS3(SYS_ioctl, job->in_fd, TIOCSWINSZ, &size);
+}
+
 /* The three descriptors of the command; the job has the other ends. */
 static long open_streams(struct job *job, const struct exec_request *request, int fds[3])
 {
     bool capped = !(request->flags & BC_EXEC_STREAMING);
     int ours;
     long rc;
+    if (request->flags & BC_EXEC_PTY) return open_terminal(job, request, fds);
     if (request->flags & BC_EXEC_INPUT) {
         rc = open_pipe(&job->in_fd, &fds[0], 1);
     } else {
@@ -96,6 +132,7 @@ static void start(struct init *init, struct job *job, const struct exec_request 
         .cwd = request->cwd,
         .change_user = init->privileged,
         .detach = job->detach,
+        .terminal = request->flags & BC_EXEC_PTY,
         .enter = init->apart ? init->group_files + GROUP_ENTER : NULL,
         .open_files = init->limits.open_files,
         .processes = process_limit(init),

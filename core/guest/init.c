@@ -52,6 +52,12 @@ static void on_signal_request(struct init *init, struct job *job, const bc_frame
     sys_kill(job->pid, SIGUSR1);
 }
 
+static void on_resize(struct init *init, struct job *job, const bc_frame *frame)
+{
+    if (frame->length != 8) init_die(init, "malformed size");
+    exec_resize(job, bc_get_u32(frame->payload), bc_get_u32(frame->payload + 4));
+}
+
 static void on_hello(struct init *init, const bc_frame *frame)
 {
     if (frame->length != 8 || bc_get_u32(frame->payload) != BC_FRAME_VERSION) {
@@ -86,6 +92,7 @@ static void on_frame(struct init *init, const bc_frame *frame)
     case BC_FRAME_CREDIT: on_credit(init, job, frame); break;
     case BC_FRAME_SIGNAL: on_signal_request(init, job, frame); break;
     case BC_FRAME_CANCEL: job_cancel(job); break;
+    case BC_FRAME_RESIZE: on_resize(init, job, frame); break;
     default: break;
     }
 }
@@ -232,7 +239,7 @@ static void watch_jobs(struct init *init, struct watch_list *list)
 {
     for (unsigned i = 0; i < init->job_count; i++) {
         struct job *job = init->jobs[i];
-        if (job->in.len > 0) watch(list, job, WATCH_IN, job->in_fd, POLLOUT);
+        if (job->in.len > 0 || job->in_ended) watch(list, job, WATCH_IN, job->in_fd, POLLOUT);
         if (output_wants_read(init, &job->out)) watch(list, job, WATCH_OUT, job->out.fd, POLLIN);
         if (output_wants_read(init, &job->err)) watch(list, job, WATCH_ERR, job->err.fd, POLLIN);
         watch(list, job, WATCH_RESULT, job->result_fd, POLLIN);

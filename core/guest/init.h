@@ -73,7 +73,8 @@ struct job {
     int64_t started_us, deadline_us; /* 0: none */
     int64_t grace_ms;
     struct output out, err;
-    int in_fd; /* -1: closed */
+    int in_fd;     /* -1: closed */
+    bool terminal; /* in_fd and out.fd are the master's side of one */
     bool in_ended;
     struct queue in;
     uint32_t in_done; /* consumed, not yet granted */
@@ -173,6 +174,8 @@ void job_step(struct init *init, struct job *job);
 /* exec.c */
 void exec_start(struct init *init, const bc_frame *frame);
 void exec_stop(struct job *job, int sig);
+/* 0 or -errno. */
+long exec_resize(const struct job *job, uint32_t columns, uint32_t rows);
 
 /* exec_end.c */
 void exec_note_start(struct init *init, struct job *job);
@@ -197,6 +200,8 @@ uint64_t usage_memory_of(const struct person *person);
 bool usage_sample_counted(struct init *init);
 void usage_sample(struct init *init);
 bc_usage usage_now(struct init *init);
+/* Writes the answer to BC_ASK_PROCESSES. */
+void usage_list(struct init *init, bc_wire_writer *out);
 static inline uint64_t us_of(struct timeval tv)
 {
     return (uint64_t)tv.tv_sec * 1000000 + (uint64_t)tv.tv_usec;

@@ -11,6 +11,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "landlock.h"
 #include "seccomp_filter.h" /* generated */
 
 /* Stops a fork bomb: counted per user of this user namespace, so per sandbox. */
@@ -105,6 +106,37 @@ static int drop_capabilities(const struct plan *plan, struct layers *layers, str
     return 0;
 }
 
+/* A kernel without it has the other walls: its absence is told, and is no failure. */
+static int add_landlock(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    static const struct landlock_place fixed[] = {
+        {"/tmp", LANDLOCK_TREE},  {"/var/tmp", LANDLOCK_TREE},   {"/dev/shm", LANDLOCK_TREE},
+        {"/run", LANDLOCK_TREE},  {"/home/user", LANDLOCK_TREE}, {"/workspace", LANDLOCK_TREE},
+        {"/dev", LANDLOCK_FILES}, {"/proc", LANDLOCK_FILES},
+    };
+    struct landlock_place places[sizeof fixed / sizeof *fixed + BC_FRAME_MAX_MOUNTS];
+    size_t count = sizeof fixed / sizeof *fixed;
+    memcpy(places, fixed, sizeof fixed);
+    for (unsigned i = 0; i < plan->mounts.count; i++) {
+        const struct mount_request *m = &plan->mounts.of[i];
+        if (!m->writable) continue;
+        places[count++] = (struct landlock_place){
+            .path = m->target, .what = m->is_file ? LANDLOCK_FILES : LANDLOCK_TREE};
+    }
+    int version = landlock_version();
+    if (version < 1) {
+        layer_holds(layers, "landlock", "not in this kernel: %s", strerror(errno));
+        return 0;
+    }
+    if (landlock_confine(version, places, count) < 0) {
+        fail_os(why, errno, "restrict writing by Landlock");
+        return layer_missing(layers, plan, "landlock", why);
+    }
+    layer_holds(layers, "landlock", "version %d: writing only in the storage and writable mounts%s",
+                version, version >= 6 ? ", sockets and signals only inside" : "");
+    return 0;
+}
+
 static int install_filter(const struct plan *plan, struct layers *layers, struct failure *why)
 {
     const struct sock_fprog program = {
@@ -125,5 +157,6 @@ int isolate_rights(const struct plan *plan, struct layers *layers, struct failur
     if (set_limits(plan, layers, why) < 0 || drop_capabilities(plan, layers, why) < 0) return -1;
     /* After the ids were mapped: writing the map needs a dumpable process. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0) return fail_os(why, errno, "make process 1 unreadable");
+    if (add_landlock(plan, layers, why) < 0) return -1;
     return install_filter(plan, layers, why);
 }

@@ -20,6 +20,8 @@ struct writable {
     bool owned; /* by the sandbox's user */
 };
 
+/* The kernel has 4096 for all; a sandbox with as many programs as it may run needs fewer. */
+#define MAX_TERMINALS 64
 /* The root of the storage and the directories below. */
 #define OWN_FILES 7
 static const struct writable writables[] = {
@@ -58,6 +60,34 @@ static int mount_storage(const struct plan *plan, struct layers *layers, struct 
     return 0;
 }
 
+/* A place for targets below /mnt, where the template has nothing that could be written. */
+static int mount_mnt(const struct plan *plan, struct failure *why)
+{
+    for (unsigned i = 0; i < plan->mounts.count; i++) {
+        if (strncmp(plan->mounts.of[i].target, "/mnt/", 5) != 0) continue;
+        if (mkdir(WORLD_STORE "/mnt", 0755) < 0) return fail_os(why, errno, "create /mnt");
+        if (mount(WORLD_STORE "/mnt", "mnt", NULL, MS_BIND, NULL) < 0) {
+            return fail_os(why, errno, "mount /mnt");
+        }
+        return 0;
+    }
+    return 0;
+}
+
+static int show_mounts(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    unsigned writable = 0, count = plan->mounts.count;
+    if (count == 0) return 0;
+    if (mount_mnt(plan, why) < 0 || mounts_show(&plan->mounts, plan->privileged, why) < 0)
+        return -1;
+    for (unsigned i = 0; i < count; i++) {
+        if (plan->mounts.of[i].writable) writable++;
+    }
+    layer_holds(layers, "mounts", "%u of the host read-only, %u writable", count - writable,
+                writable);
+    return 0;
+}
+
 /* What tells about the host, or reaches into it, and is open to everybody by its mode. What only
  * root may touch (kcore, kmsg, timer_list, sysrq-trigger, …) is closed by that: nobody in a sandbox
  * is root of the machine. Values below /proc/sys cannot be changed without capabilities;
@@ -84,6 +114,20 @@ static int mask_proc(struct failure *why)
               MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
         return fail_os(why, errno, "make /proc/sys read-only");
     }
+    return 0;
+}
+
+/* Terminals of the sandbox's own; the host's are in another instance. */
+static int mount_terminals(const struct plan *plan, struct layers *layers, struct failure *why)
+{
+    char text[96];
+    snprintf(text, sizeof text, "uid=%d,gid=%d,mode=600,ptmxmode=666,max=%d", SANDBOX_UID,
+             SANDBOX_UID, MAX_TERMINALS);
+    if (mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC, text) < 0) {
+        fail_os(why, errno, "mount devpts");
+        return layer_missing(layers, plan, "terminals", why);
+    }
+    layer_holds(layers, "terminals", "at most %d, of its own", MAX_TERMINALS);
     return 0;
 }
 
@@ -120,7 +164,10 @@ int isolate_root(const struct plan *plan, struct layers *layers, struct failure 
         return fail_os(why, errno, "mount the template");
     }
     if (chdir(WORLD_NEW_ROOT) < 0) return fail_os(why, errno, "enter the template");
-    if (mount_storage(plan, layers, why) < 0 || mount_proc(plan, layers, why) < 0) return -1;
+    if (mount_storage(plan, layers, why) < 0 || show_mounts(plan, layers, why) < 0 ||
+        mount_proc(plan, layers, why) < 0 || mount_terminals(plan, layers, why) < 0) {
+        return -1;
+    }
     if (syscall(SYS_pivot_root, ".", ".") < 0) return fail_os(why, errno, "change the root");
     if (umount2(".", MNT_DETACH) < 0) return fail_os(why, errno, "leave the launcher's root");
     if (chdir("/workspace") < 0) return fail_os(why, errno, "enter /workspace");

@@ -101,10 +101,13 @@ void job_write_input(struct init *init, struct job *job)
         queue_drop(&job->in, (size_t)n);
         grant(init, job, (size_t)n);
     }
-    if (job->in_ended && job->in_fd >= 0) {
-        sys_close(job->in_fd);
-        job->in_fd = -1;
+    if (!job->in_ended || job->in_fd < 0) return;
+    if (job->terminal) { /* closing it would hang up; this is what a person types */
+        if (sys_write(job->in_fd, "\4", 1) != -EAGAIN) job->in_ended = false;
+        return;
     }
+    sys_close(job->in_fd);
+    job->in_fd = -1;
 }
 
 void job_input(struct init *init, struct job *job, const unsigned char *data, uint32_t len)

@@ -78,6 +78,16 @@ static void set_lease(struct child *child, int64_t ms, bool pause)
     child->lease_end_ms = pause ? 0 : now_ms() + ms + LEASE_MARGIN_MS;
 }
 
+static int clone_with_mounts(struct launcher *l, struct child *child, struct plan *plan,
+                             struct failure *why)
+{
+    unsigned user = plan->privileged ? child->slot.base + SANDBOX_UID : 0;
+    if (mounts_open(&l->world, &plan->mounts, user, why) < 0) return -1;
+    int rc = clone_sandbox(&l->world, child, plan, why);
+    mounts_close(&plan->mounts); /* the sandbox has its copy */
+    return rc;
+}
+
 static int start(struct launcher *l, struct plan *plan, const char *template, struct failure *why)
 {
     char mounted[64] = WORLD_HOST_TEMPLATE;
@@ -100,7 +110,7 @@ static int start(struct launcher *l, struct plan *plan, const char *template, st
     }
     int rc = plan->privileged ? slot_take(&l->world, &child.slot, why) : 0;
     plan->alive_fd = l->alive_read_fd;
-    if (rc == 0) rc = clone_sandbox(&l->world, &child, plan, why);
+    if (rc == 0) rc = clone_with_mounts(l, &child, plan, why);
     groups_let_go(&plan->groups);
     if (rc < 0) {
         slot_give_back(&l->world, &child.slot);
@@ -127,6 +137,19 @@ static void report_ended(const struct launcher *l, uint32_t tag, uint32_t status
     send_control(l, BC_CONTROL_ENDED, tag, &payload);
 }
 
+static void read_mounts(bc_wire_reader *in, struct mount_list *mounts)
+{
+    uint32_t count = bc_wire_u32(in);
+    if (count > BC_FRAME_MAX_MOUNTS) in->bad = 1;
+    for (uint32_t i = 0; i < count && !in->bad; i++) {
+        struct mount_request *m = &mounts->of[mounts->count++];
+        m->writable = bc_wire_u32(in) != 0;
+        m->source = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
+        m->target = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
+        if (m->source[0] != '/' || m->target[0] != '/') in->bad = 1;
+    }
+}
+
 static void on_start(struct launcher *l, const bc_frame *frame, int channel_fd)
 {
     bc_wire_reader in = bc_wire_read(frame);
@@ -138,6 +161,7 @@ static void on_start(struct launcher *l, const bc_frame *frame, int channel_fd)
     plan.idle_ms = (int64_t)bc_wire_u64(&in);
     bc_wire_get_limits(&in, &plan.limits);
     const char *template = bc_wire_string(&in, BC_FRAME_MAX_PATH - 1);
+    read_mounts(&in, &plan.mounts);
     plan.channel_fd = channel_fd;
     if (!bc_wire_done(&in) || channel_fd < 0) { /* no room for the descriptor, say */
         report_ended(l, plan.tag, 0, BC_ENDING_UNKNOWN);
@@ -166,7 +190,7 @@ static void on_extend(struct child *child, const bc_frame *frame)
 /* One message with at most one descriptor; -1: the library is gone. */
 static int on_control(struct launcher *l)
 {
-    static unsigned char message[BC_FRAME_HEADER + BC_FRAME_MAX_PATH + BC_LIMITS_BYTES + 32];
+    static unsigned char message[BC_CONTROL_MAX_START];
     union {
         struct cmsghdr align;
         char bytes[CMSG_SPACE(sizeof(int))];

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include "failure.h"
 #include "groups.h"
+#include "mounts.h"
 
 /* Sandboxes of one launcher: each holds a descriptor or two here and a process on the machine. */
 #define LAUNCHER_MAX_SANDBOXES 4096
@@ -15,9 +16,10 @@
 /* Where things stand in the launcher's own small root; every sandbox begins with a copy of it. */
 #define WORLD_TEMPLATES "/templates"
 #define WORLD_HOST_TEMPLATE "/templates/host"
-#define WORLD_NEW_ROOT "/new" /* a sandbox binds its template here */
-#define WORLD_STORE "/store"  /* a sandbox mounts its storage here */
-#define WORLD_EMPTY "/empty"  /* hides directories of /proc */
+#define WORLD_NEW_ROOT "/new"  /* a sandbox binds its template here */
+#define WORLD_STORE "/store"   /* a sandbox mounts its storage here */
+#define WORLD_MOUNTS "/mounts" /* what a profile shows of the host stands here for a moment */
+#define WORLD_EMPTY "/empty"   /* hides directories of /proc */
 
 /* Ids inside a sandbox. */
 #define SANDBOX_UID 1000
@@ -79,6 +81,7 @@ struct plan {
     int64_t lease_ms, idle_ms;
     bc_limits limits;
     struct sandbox_groups groups;
+    struct mount_list mounts;
     const char *template_at; /* below WORLD_TEMPLATES */
     int channel_fd;
     int alive_fd; /* hangs up when the launcher is gone */

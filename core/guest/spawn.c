@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include "groups.h"
 #include "isolate.h"
@@ -113,6 +114,10 @@ static int prepare(const struct command *command)
     SYS1(SYS_setsid, 0);
     for (int i = 0; i < 3; i++) {
         long rc = sys_dup3(command->fds[i], i, 0);
+        if (rc < 0) return (int)-rc;
+    }
+    if (command->terminal) {
+        long rc = SYS3(SYS_ioctl, 0, TIOCSCTTY, 0);
         if (rc < 0) return (int)-rc;
     }
     sys_close_range(3, ~0U, 0);

@@ -156,15 +156,19 @@ static int make_etc(const char *root, struct failure *why)
 
 int template_make_dev(const char *root, struct failure *why)
 {
-    static const char *const nodes[] = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random",
-                                        "/dev/urandom"};
+    static const char *const nodes[] = {"/dev/null",   "/dev/zero",    "/dev/full",
+                                        "/dev/random", "/dev/urandom", "/dev/tty"};
     static const char *const links[][2] = {{"/proc/self/fd", "/dev/fd"},
                                            {"/proc/self/fd/0", "/dev/stdin"},
                                            {"/proc/self/fd/1", "/dev/stdout"},
-                                           {"/proc/self/fd/2", "/dev/stderr"}};
+                                           {"/proc/self/fd/2", "/dev/stderr"},
+                                           {"pts/ptmx", "/dev/ptmx"}};
+    static const char *const dirs[] = {"/dev/shm", "/dev/pts"};
     char full[PATH_MAX];
-    if (place(root, "/dev/shm", full, sizeof full, why) < 0) return -1;
-    if (make_dirs(full) < 0) return fail_os(why, errno, "create %s", full);
+    for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
+        if (place(root, dirs[i], full, sizeof full, why) < 0) return -1;
+        if (make_dirs(full) < 0) return fail_os(why, errno, "create %s", full);
+    }
     for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
         if (template_show(root, nodes[i], true, why) < 0) return -1;
     }
@@ -176,8 +180,8 @@ int template_make_dev(const char *root, struct failure *why)
 
 int template_make_dirs(const char *root, struct failure *why)
 {
-    static const char *const dirs[] = {"/dev",       "/etc", "/proc",      "/tmp",
-                                       "/home/user", "/run", "/workspace", "/var/tmp"};
+    static const char *const dirs[] = {"/dev", "/etc",       "/proc",    "/tmp", "/home/user",
+                                       "/run", "/workspace", "/var/tmp", "/mnt"};
     char full[PATH_MAX];
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
         if (place(root, dirs[i], full, sizeof full, why) < 0) return -1;

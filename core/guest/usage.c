@@ -106,3 +106,55 @@ bc_usage usage_now(struct init *init)
     meter_storage(&u.disk_bytes, &full);
     return u;
 }
+
+/* The words of its command line; a process without one has its name in brackets, as ps has it. */
+static size_t command_line(int pid, char *text, size_t cap)
+{
+    long n = census_read(pid, "cmdline", text, cap);
+    if (n <= 0) {
+        n = census_read(pid, "comm", text + 1, cap - 2);
+        if (n <= 1) return 0;
+        text[0] = '[';
+        text[n] = ']'; /* in place of the newline */
+        return (size_t)n + 1;
+    }
+    while (n > 0 && text[n - 1] == '\0') {
+        n--;
+    }
+    for (long i = 0; i < n; i++) {
+        if (text[i] == '\0') text[i] = ' ';
+    }
+    return (size_t)n;
+}
+
+static void put_person(const struct init *init, const struct person *person, bc_wire_writer *out)
+{
+    char command[BC_PROCESS_MAX_COMMAND + 1];
+    const bc_process process = {
+        .pid = (uint32_t)person->pid,
+        .parent = (uint32_t)person->parent,
+        .threads = (uint32_t)person->threads,
+        .state = (uint32_t)person->state,
+        .exec = person->job < 0 ? 0 : init->jobs[person->job]->stream,
+        .cpu_us = person->user_us + person->system_us,
+        .memory_bytes = person->rss_bytes,
+    };
+    bc_wire_put_process(out, &process);
+    bc_wire_put_string(out, command, command_line(person->pid, command, sizeof command));
+}
+
+void usage_list(struct init *init, bc_wire_writer *out)
+{
+    uint32_t total = 0, listed = 0;
+    bool seen = census_take(init, &census, CENSUS_MAX);
+    for (int i = 0; seen && i < census.count; i++) {
+        if (!census_is_supervisor(init, &census.of[i])) total++;
+    }
+    bc_wire_put_u32(out, total);
+    bc_wire_put_u32(out, total < BC_PROCESS_MAX_LISTED ? total : BC_PROCESS_MAX_LISTED);
+    for (int i = 0; seen && i < census.count && listed < BC_PROCESS_MAX_LISTED; i++) {
+        if (census_is_supervisor(init, &census.of[i])) continue;
+        put_person(init, &census.of[i], out);
+        listed++;
+    }
+}

@@ -134,7 +134,8 @@ static int build_root(struct failure *why)
         close(proc);
         return -1;
     }
-    static const char *const dirs[] = {"/proc", WORLD_NEW_ROOT, WORLD_STORE, WORLD_EMPTY};
+    static const char *const dirs[] = {"/proc", WORLD_NEW_ROOT, WORLD_STORE, WORLD_EMPTY,
+                                       WORLD_MOUNTS};
     char path[256];
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
         snprintf(path, sizeof path, BUILD_AT "%s", dirs[i]);

@@ -130,6 +130,7 @@ int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt, const bar
     sbx->refs = 1;
     sbx->guest_fd = -1;
     sbx->born_ms = bc_clock_ms();
+    bc_buf_init(&sbx->mounts, BC_CONTROL_MAX_START);
     bc_buf_init(&sbx->layers, BC_FRAME_MAX_FROM_GUEST * 8);
     sbx->next = room->sandboxes;
     if (sbx->next != NULL) sbx->next->prev = sbx;

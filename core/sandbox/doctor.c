@@ -42,7 +42,7 @@ static void add_layers(bc_buf *json, const char *layers)
             bc_json_scan_text(&scan, &how);
             const char *detail = bc_buf_data(&how);
             int missing = strncmp(detail, "missing: ", 9) == 0;
-            const char *held = strncmp(detail, "not limited", 11) == 0 ? "info" : "ok";
+            const char *held = strncmp(detail, "not ", 4) == 0 ? "info" : "ok";
             bc_doctor_add(json, bc_buf_data(&name), missing ? "missing" : held,
                           missing ? detail + 9 : detail,
                           missing ? "sandboxes that ask for it need best_effort without it" : "");

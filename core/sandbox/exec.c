@@ -200,17 +200,6 @@ static void on_token(void *ud)
     barchan_exec_cancel(ud);
 }
 
-int barchan_exec_signal(barchan_exec *exec, int signal_number, barchan_error *err)
-{
-    if (exec == NULL || signal_number < 1 || signal_number > 64) {
-        return bc_error_set(err, BARCHAN_EINVAL, "exec and a signal from 1 to 64 are needed");
-    }
-    if (exec->finished) return bc_error_set(err, BARCHAN_ECLOSED, "the command has ended");
-    unsigned char payload[4];
-    bc_put_u32(payload, (uint32_t)signal_number);
-    return bc_stream_send(&exec->stream, BC_FRAME_SIGNAL, payload, sizeof payload, NULL, 0, err);
-}
-
 void barchan_exec_pause(barchan_exec *exec)
 {
     if (exec != NULL && exec->streaming && !exec->finished) exec->paused = 1;
@@ -248,6 +237,11 @@ static int check(const barchan_exec_options *options, barchan_error *err)
     }
     if (options->input_len > 0 && options->input_streaming) {
         return bc_error_set(err, BARCHAN_EINVAL, "input and input_streaming exclude each other");
+    }
+    if ((options->pty_cols == 0) != (options->pty_rows == 0) || options->pty_cols > 0xFFFF ||
+        options->pty_rows > 0xFFFF) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "a terminal has pty_cols and pty_rows, each from 1 to 65535");
     }
     if (options->streaming && options->on_output == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "streaming needs on_output");
@@ -296,6 +290,7 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
 {
     exec->rt = sbx->rt;
     exec->streaming = options->streaming != 0;
+    exec->terminal = options->pty_cols > 0;
     exec->on_output = options->on_output;
     exec->on_drain = options->on_drain;
     exec->ud = options->ud;

@@ -23,6 +23,7 @@ struct barchan_exec {
     int finished;
     int cancelled; /* asked for */
     /* output */
+    int terminal;
     int streaming, paused, delivering;
     barchan_output_fn on_output;
     barchan_drain_fn on_drain;

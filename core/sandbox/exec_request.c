@@ -96,11 +96,14 @@ int bc_exec_encode(bc_buf *out, const barchan_sandbox *sbx, const barchan_exec_o
     uint32_t flags = options->detach ? BC_EXEC_DETACH : 0;
     if (options->input_len > 0 || options->input_streaming) flags |= BC_EXEC_INPUT;
     if (options->streaming) flags |= BC_EXEC_STREAMING;
+    if (options->pty_cols > 0) flags |= BC_EXEC_PTY;
     int rc = bc_put_wire_u32(out, flags);
     if (rc == 0) rc = bc_put_wire_u64(out, (uint64_t)options->timeout_ms);
     if (rc == 0) rc = bc_put_wire_u64(out, (uint64_t)options->grace_ms);
     if (rc == 0) rc = bc_put_wire_u64(out, (uint64_t)options->out_limit_bytes);
     if (rc == 0) rc = bc_put_wire_u64(out, (uint64_t)options->err_limit_bytes);
+    if (rc == 0) rc = bc_put_wire_u32(out, (uint32_t)options->pty_cols);
+    if (rc == 0) rc = bc_put_wire_u32(out, (uint32_t)options->pty_rows);
     if (rc == 0) rc = bc_put_wire_string(out, options->cwd, strlen(options->cwd));
     size_t argc = count_of(argv);
     if (argc > BC_FRAME_MAX_STRINGS) return BARCHAN_ELIMIT;

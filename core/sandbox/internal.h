@@ -2,7 +2,8 @@
 #ifndef BC_SANDBOX_INTERNAL_H
 #define BC_SANDBOX_INTERNAL_H
 
-#include <barchan/sandbox.h>
+#include <barchan/exec.h>
+#include <barchan/files.h>
 #include "backend.h"
 #include "base/buf.h"
 #include "base/options.h"
@@ -53,6 +54,7 @@ struct barchan_sandbox {
     int64_t wall_ms; /* 0: no limit */
     int best_effort;
     char **env;
+    bc_buf mounts; /* as they go to the launcher */
     /* creation */
     barchan_sandbox_created_fn created;
     void *created_ud;
@@ -126,6 +128,9 @@ void bc_usage_add(barchan_sandbox *sbx, const barchan_exec_usage *usage);
 void bc_usage_ended(barchan_sandbox *sbx, uint64_t user_us, uint64_t system_us);
 /* Nothing more will be known. */
 void bc_usage_settle(barchan_sandbox *sbx);
+
+/* mounts.c: checks them and encodes them into sbx->mounts. */
+int bc_mounts_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);
 
 /* profile.c */
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);

@@ -164,7 +164,7 @@ static int send_message(bc_launcher *launcher, uint32_t type, uint32_t tag, cons
 static int send_start(bc_launcher *launcher, barchan_sandbox *sbx)
 {
     bc_buf payload cleanup_buf;
-    bc_buf_init(&payload, BC_FRAME_MAX_PATH + BC_LIMITS_BYTES + 64);
+    bc_buf_init(&payload, BC_CONTROL_MAX_START);
     unsigned char limits[BC_LIMITS_BYTES];
     bc_wire_writer out = {.data = limits, .cap = sizeof limits};
     bc_wire_put_limits(&out, &sbx->limits);
@@ -177,6 +177,7 @@ static int send_start(bc_launcher *launcher, barchan_sandbox *sbx)
     if (rc == 0) {
         rc = bc_put_wire_string(&payload, sbx->template_name, strlen(sbx->template_name));
     }
+    if (rc == 0) rc = bc_buf_append(&payload, bc_buf_data(&sbx->mounts), sbx->mounts.len);
     if (rc < 0) return -ENOMEM;
     return send_message(launcher, BC_CONTROL_START, sbx->tag, &payload, sbx->guest_fd);
 }

@@ -77,6 +77,7 @@ int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barcha
 {
     int rc = check(profile, err);
     if (rc == 0) rc = bc_limits_read(sbx, &profile->limits, err);
+    if (rc == 0) rc = bc_mounts_read(sbx, profile, err);
     if (rc < 0) return rc;
     sbx->template_name = strdup(profile->template_name == NULL ? "host" : profile->template_name);
     sbx->env = copy_strings(profile->env);
@@ -94,5 +95,6 @@ void bc_profile_clear(barchan_sandbox *sbx)
         free(*env);
     }
     free(sbx->env);
+    bc_buf_clear(&sbx->mounts);
     free(sbx->template_name);
 }

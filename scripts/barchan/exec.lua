@@ -19,6 +19,36 @@ local spec = {
   detach = "boolean",
 }
 
+-- What spawn takes, too.
+local spawn_spec = { pty = "table", backlog = "integer" }
+for name, kind in pairs(spec) do spawn_spec[name] = kind end
+spawn_spec.detach, spawn_spec.output_limit = nil, nil
+
+local pty_spec = { cols = "integer", rows = "integer" }
+
+--- The options of `sbx:spawn`: a command as for exec, and pty = { cols, rows }, backlog.
+function exec.spawn_request(given)
+  if type(given) == "string" then given = { sh = given } end
+  options.check("spawn", given, spawn_spec, 4)
+  local command = {}
+  for key, value in pairs(given) do
+    if key ~= "pty" and key ~= "backlog" then command[key] = value end
+  end
+  local request = exec.request("spawn", command)
+  request.backlog = given.backlog
+  if given.backlog and given.backlog <= 0 then
+    error("spawn: option 'backlog' must be greater than 0", 3)
+  end
+  if given.pty then
+    options.check("spawn: pty", given.pty, pty_spec, 4)
+    request.pty_cols, request.pty_rows = given.pty.cols or 80, given.pty.rows or 24
+    if request.pty_cols < 1 or request.pty_rows < 1 then
+      error("spawn: pty: a terminal has at least one column and one row", 3)
+    end
+  end
+  return request
+end
+
 --- The core's options from `sbx:exec`'s argument: a shell command, or a table whose array part is
 --- argv (or whose `sh` is a shell command) and whose named keys are options.
 function exec.request(where, given)

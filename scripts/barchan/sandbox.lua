@@ -4,6 +4,7 @@ local _, core = ...
 local exec = require "barchan.exec"
 local files = require "barchan.files"
 local options = require "barchan.options"
+local process = require "barchan.process"
 local price = require "barchan.price"
 
 local sandbox = {}
@@ -20,6 +21,7 @@ local profile_spec = {
   timeout = "number",
   on_lease_end = "string", -- "terminate" or "pause"
   idle_timeout = "number",
+  mounts = "table",
   price = "table",
   max_cost_micros = "number",
 }
@@ -43,6 +45,20 @@ local function check_limits(limits)
   options.check("sandbox: limits", limits, sandbox.limits, 4)
   for name, value in pairs(limits) do
     if value <= 0 then error(("sandbox: limits: option '%s' must be greater than 0"):format(name), 3) end
+  end
+end
+
+local mount_spec = { source = "string", target = "string", mode = "string" }
+
+local function check_mounts(mounts)
+  for i, mount in ipairs(mounts) do
+    options.check(("sandbox: mounts[%d]"):format(i), mount, mount_spec, 4)
+    if not mount.source or not mount.target then
+      error(("sandbox: mounts[%d]: source and target are needed"):format(i), 3)
+    end
+    if mount.mode ~= nil and mount.mode ~= "ro" and mount.mode ~= "rw" then
+      error(("sandbox: mounts[%d]: mode '%s' is unknown; 'ro' and 'rw' are"):format(i, mount.mode), 3)
+    end
   end
 end
 
@@ -94,6 +110,23 @@ function Sandbox:stream(command)
   local stream = exec.new_stream(handle, open_input)
   return stream, nil, nil, stream
 end
+
+--- Starts a command and gives a handle that lives as long as it does: :read, :read_at, :output, :write,
+--- :close_input, :signal, :resize, :kill, :wait(seconds), :running. Its output is kept, the last
+--- `backlog` bytes of each stream (1 MiB by default), until it is read; it is never held up by that.
+--- With pty = { cols, rows } it has a terminal. <close> kills it.
+---@param command string|table as for exec, without detach and output_limit
+---@return barchan.Process? process
+---@return table? err
+function Sandbox:spawn(command)
+  local handle, err = self.handle:spawn(exec.spawn_request(command))
+  if not handle then return nil, err end
+  return process.new(handle)
+end
+
+--- The processes of its commands: a list of { pid, parent, threads, state, id, cpu, memory, command } (the
+--- first 264), and how many there are. `id` is that of the handle it belongs to.
+function Sandbox:processes() return self.handle:processes() end
 
 --- id, state, end_reason, template, age, lease_left, running, layers
 function Sandbox:status() return self.handle:status() end
@@ -159,6 +192,7 @@ end
 --- Creates a sandbox: template ("host" or a directory), network ("off"), lease (seconds, default
 --- 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
 --- best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout (seconds),
+--- mounts { { source, target, mode = "ro" | "rw" }, … } of the host's folders and files,
 --- price { cpu_hour, vcpu_hour, gib_hour } and max_cost_micros. What holds each limit is in status().layers.
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
@@ -169,6 +203,7 @@ function sandbox.create(profile)
     error(("sandbox: option 'network': '%s' is not available; 'off' is"):format(profile.network), 2)
   end
   if profile.limits then check_limits(profile.limits) end
+  if profile.mounts then check_mounts(profile.mounts) end
   local affordable, refusal = check_cost(profile)
   if not affordable then return nil, refusal end
   local handle, err = core.sandbox.create(profile)

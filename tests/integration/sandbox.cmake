@@ -24,6 +24,8 @@ target_compile_definitions(sandbox_host_test PRIVATE
 barchan_sandbox_test(lease)
 barchan_sandbox_test(life)
 barchan_sandbox_test(limits)
+barchan_sandbox_test(mounts)
+barchan_sandbox_test(spawn)
 barchan_sandbox_test(stream)
 barchan_sandbox_test(template)
 barchan_sandbox_test(transfer)

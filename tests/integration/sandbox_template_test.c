@@ -131,7 +131,8 @@ START_TEST(a_directory)
             "user:x:1000:1000:user:/home/user:/bin/sh\nroot:x:0:0::/root:/bin/sh\n"
             "app:x:7:7::/:/bin/sh\n");
     sh_says("touch /bin/new /etc/new /opt/new 2>/dev/null; cat /etc/hostname; ls /dev",
-            "sandbox\nfd\nfull\nnull\nrandom\nshm\nstderr\nstdin\nstdout\nurandom\nzero\n");
+            "sandbox\nfd\nfull\nnull\nptmx\npts\nrandom\nshm\nstderr\nstdin\nstdout\ntty\nurandom\n"
+            "zero\n");
     shell("test ! -e $D/bin/new && test ! -e $D/workspace && test ! -e $D/etc/hostname");
     /* A second one shares it and not the files. */
     barchan_sandbox_destroy(sbx);

@@ -303,7 +303,7 @@ START_TEST(children_of_threads_are_asked_to_end)
                                "run = lambda: subprocess.call([\"sh\", \"child\"])\n"
                                "threading.Thread(target=run).start()\n"
                                "while not os.path.exists(\"asked\"): time.sleep(0.05)'",
-                    .timeout_ms = 4000, .grace_ms = 20000));
+                    .timeout_ms = 8000, .grace_ms = 20000));
     if (r.exit_code == 9) {
         printf("children_of_threads_are_asked_to_end: skipped, no python3\n");
     } else {

@@ -1,13 +1,17 @@
 #!/usr/bin/env python3
 """The program `barchan` as a person at a shell meets it. BARCHAN_BIN is the program."""
+import fcntl
 import json
 import os
 import pty
 import re
+import select
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -112,6 +116,18 @@ class Exec(unittest.TestCase):
             done = barchan("exec", "--limits", text, "--", "true")
             self.assertEqual(done.returncode, 2, text)
             self.assertIn(words, done.stderr)
+
+    def test_mounts(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            with open(f"{folder}/f", "w") as file:
+                file.write("shown")
+            done = barchan("exec", "--mount", f"{folder}:/mnt/data", "--", "cat", "/mnt/data/f")
+            self.assertEqual(done.stdout, b"shown")
+        done = barchan("exec", "--mount", "/:/mnt/x", "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"whole tree", done.stderr)
+        self.assertEqual(barchan("exec", "--mount", "/usr", "--", "true").returncode, 2)
 
     def test_json(self):
         done = barchan("exec", "--json", "--", "sh", "-c", "echo hi; exit 3")
@@ -447,6 +463,71 @@ class Terminal(unittest.TestCase):
                                                              stdout=subprocess.DEVNULL).returncode == 0:
             time.sleep(0.05)
         self.assertNotEqual(subprocess.run(["pgrep", "-f", "run_python_1[.]py"], stdout=subprocess.DEVNULL).returncode, 0)
+
+
+class Shell(unittest.TestCase):
+    def setUp(self):
+        self.ours, self.theirs = pty.openpty()
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 111, 0, 0))
+        self.before = termios.tcgetattr(self.theirs)
+        self.seen = b""
+
+    def tearDown(self):
+        os.close(self.ours)
+        os.close(self.theirs)
+
+    def start(self, *args):
+        self.process = subprocess.Popen([BIN, "shell", *args], stdin=self.theirs, stdout=self.theirs,
+                                        stderr=self.theirs, env=dict(CLEAN, TERM="dumb"), start_new_session=True)
+
+    def until(self, words, seconds=30):
+        deadline = time.monotonic() + seconds
+        while words not in self.seen:
+            ready = select.select([self.ours], [], [], max(0, deadline - time.monotonic()))[0]
+            self.assertTrue(ready, f"{words} is missing in {self.seen}")
+            self.seen += os.read(self.ours, 65536)
+        self.seen = self.seen[self.seen.index(words) + len(words):]
+
+    def type(self, text):
+        os.write(self.ours, text)
+
+    def test_a_person_at_a_terminal(self):
+        self.start("--limits", "pids=50", "--env", "PS1=> ", "--", "sh")
+        self.until(b"> ")
+        self.type(b"tty; stty size; pwd; echo $((6*7))\r")
+        self.until(b"/dev/pts/0\r\n33 111\r\n/workspace\r\n42\r\n")
+        self.type(b"sleep 100\r")
+        self.until(b"sleep 100\r\n")
+        self.type(b"\x03")  # ends the command, not the shell, and not this program
+        self.until(b"> ")
+        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+        self.type(b"until stty size | grep '40 120'; do sleep 0.05; done; echo done\r")
+        self.until(b"40 120\r\ndone\r\n")
+        self.type(b"exit 7\r")
+        self.assertEqual(self.process.wait(30), 7)
+        self.assertEqual(termios.tcgetattr(self.theirs), self.before)
+
+    def test_ends(self):
+        self.start("--", "sh", "-c", "echo begin; exec cat")
+        self.until(b"begin")
+        self.type(b"\x04")
+        self.assertEqual(self.process.wait(30), 0)
+        self.start("--lease", "1", "--", "cat")
+        self.assertEqual(self.process.wait(30), 125)
+        self.until(b"the sandbox ended: lease_expired")
+        self.start("--", "no-such-program")
+        self.assertEqual(self.process.wait(30), 125)
+        self.until(b"cannot start 'no-such-program'")
+        self.start("--", "sh", "-c", "echo begin; exec sleep 100")
+        self.until(b"begin")
+        self.process.terminate()
+        self.assertEqual(self.process.wait(30), 143)
+        self.assertEqual(termios.tcgetattr(self.theirs), self.before)
+
+    def test_without_a_terminal(self):
+        done = barchan("shell")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"needs a terminal", done.stderr)
 
 
 class Tools(unittest.TestCase):

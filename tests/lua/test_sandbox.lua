@@ -108,6 +108,52 @@ function T:test_price()
   lu.assertStrContains(err.message, "max_cost_micros is 20000")
 end
 
+function T:test_spawn()
+  local sbx <close> = sandbox()
+  local p = assert(sbx:spawn "echo one; echo problem >&2; read x; echo got $x; exit 3")
+  lu.assertEquals({ p:read() }, { "one\n", 0 })
+  lu.assertTrue(p:running())
+  lu.assertNil(p:wait(0.01))
+  assert(p:write("it\n"))
+  lu.assertEquals(p:read(), "got it\n")
+  lu.assertNil(p:read())
+  lu.assertEquals({ p:read "err" }, { "problem\n", 0 })
+  local r = assert(p:wait())
+  lu.assertEquals({ r.reason, r.exit_code }, { "exited", 3 })
+  lu.assertEquals({ p:read_at("out", 0) }, { "one\ngot it\n", 11, 0, true })
+  local _, err = p:write "x"
+  lu.assertStrContains(err.message, "has ended")
+  lu.assertStrContains(tostring(p), "(exited)")
+
+  local late = assert(sbx:spawn { "seq", "100000", backlog = 10000 })
+  assert(late:wait())
+  local bytes, dropped = late:read()
+  lu.assertEquals(#bytes, 10000)
+  lu.assertEquals(dropped, 588895 - 10000)
+
+  local both = {}
+  for stream, chunk in assert(sbx:spawn "echo o; echo e >&2"):output() do both[stream] = (both[stream] or "") .. chunk end
+  lu.assertEquals(both, { out = "o\n", err = "e\n" })
+
+  local killed = assert(sbx:spawn { "sleep", "100" })
+  local deadline = barchan.now() + 20
+  local list, total
+  repeat -- it is started by a process of its own
+    list, total = sbx:processes()
+  until total == 1 and list[1].command == "sleep 100" or barchan.now() > deadline
+  lu.assertEquals({ total, #list, list[1].id, list[1].command }, { 1, 1, killed.id, "sleep 100" })
+  killed:kill()
+  lu.assertEquals(killed:wait().reason, "cancelled")
+
+  local term = assert(sbx:spawn { "sh", "-c", "stty size; cat", pty = { cols = 90, rows = 30 } })
+  lu.assertEquals(term:read(), "30 90\r\n")
+  term:close_input()
+  lu.assertEquals(term:wait().exit_code, 0)
+
+  lu.assertErrorMsgContains("did you mean 'cols'", sbx.spawn, sbx, { "x", pty = { col = 1 } })
+  lu.assertErrorMsgContains("unknown option 'detach'", sbx.spawn, sbx, { "x", detach = true })
+end
+
 function T:test_usage()
   local sbx <close> = sandbox()
   assert(sbx:exec { "cat", stdin = "12345" })
@@ -121,6 +167,20 @@ function T:test_usage()
   local last = assert(sbx:usage())
   lu.assertEquals({ last.execs, last.disk }, { 1, 0 })
   lu.assertTrue(last.cpu >= u.cpu)
+end
+
+function T:test_mounts()
+  local sbx <close> = sandbox { mounts = { { source = "/usr/share", target = "/mnt/share" } } }
+  lu.assertEquals(assert(sbx:exec "test -d /mnt/share/zoneinfo -o -d /mnt/share/doc; echo $?").out, "0\n")
+  lu.assertNotEquals(assert(sbx:exec "touch /mnt/share/x").exit_code, 0)
+  lu.assertErrorMsgContains("did you mean 'target'", barchan.sandbox,
+    { mounts = { { source = "/usr", tagret = "/mnt/x" } } })
+  lu.assertErrorMsgContains("mode 'cow'", barchan.sandbox,
+    { mounts = { { source = "/usr", target = "/mnt/x", mode = "cow" } } })
+  lu.assertErrorMsgContains("source and target", barchan.sandbox, { mounts = { { source = "/usr" } } })
+  local none, err = barchan.sandbox { mounts = { { source = "/usr", target = "/etc/x" } } }
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "must be /workspace")
 end
 
 function T:test_limits_are_checked()

@@ -4,3 +4,4 @@ barchan_unit_test(channel test_channel.c)
 barchan_unit_test(seccomp test_seccomp.c)
 target_include_directories(test_seccomp PRIVATE ${CMAKE_BINARY_DIR}/core/guest)
 add_dependencies(test_seccomp barchan_guest) # which has the filter made
+barchan_unit_test(landlock test_landlock.c ${PROJECT_SOURCE_DIR}/core/guest/landlock.c)

@@ -3,6 +3,8 @@
 #define BARCHAN_BARCHAN_H
 
 #include <barchan/error.h>
+#include <barchan/exec.h>
+#include <barchan/files.h>
 #include <barchan/model.h>
 #include <barchan/runtime.h>
 #include <barchan/sandbox.h>

@@ -3,7 +3,7 @@ local _, core = ...
 
 local args = require "barchan.cli.args"
 local exec = require "barchan.exec"
-local options = require "barchan.options"
+local limits = require "barchan.cli.limits"
 local sandbox = require "barchan.sandbox"
 local tool = require "barchan.tool"
 local ui = require "barchan.cli.ui"
@@ -21,6 +21,7 @@ Runs a command in a fresh sandbox and passes its output on. The sandbox ends wit
   --timeout S    seconds until the command is killed (default: 60)
   --env K=V      a variable for the command; may be repeated
   --cwd D        working directory (default: /workspace)
+  --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable; may be repeated
   --limits L     what it may use: memory=64M,pids=50,cpus=0.5,disk=1G,files=1000,open_files=256,
                  output=10M,cpu_seconds=30,wall=60; some need control groups, see barchan doctor
   --stdin        pass standard input on to the command
@@ -43,6 +44,7 @@ local flags = {
   env = { type = "string", many = true },
   cwd = { type = "string" },
   limits = { type = "string" },
+  mount = { type = "string", many = true },
   stdin = { type = "flag" },
   json = { type = "flag" },
 }
@@ -55,30 +57,6 @@ local function environment(pairs_given)
     env[name] = value
   end
   return env
-end
-
-local units = { [""] = 1, K = 1 << 10, M = 1 << 20, G = 1 << 30, T = 1 << 40 }
-local in_bytes = { memory = true, disk = true, output = true }
-
--- "memory=64M,pids=50" as the table that a profile takes.
-local function parse_limits(text)
-  local limits = {}
-  for item in (text .. ","):gmatch("([^,]*),") do
-    local name, digits, unit = item:match("^([%w_]+)=([%d.]+)([KMGT]?)$")
-    local value = tonumber(digits)
-    if not value then args.fail("--limits takes name=number,…, got '%s'", item) end
-    local kind = sandbox.limits[name]
-    if not kind then
-      local known = options.sorted_keys(sandbox.limits)
-      args.fail("--limits: %s", options.unknown("limit", name, known))
-    end
-    if unit ~= "" and not in_bytes[name] then args.fail("--limits: %s takes no unit", name) end
-    if kind == "integer" then value = math.tointeger(value * units[unit]) end
-    if not value then args.fail("--limits: %s takes a whole number, got '%s'", name, item) end
-    if value <= 0 then args.fail("--limits: %s must be greater than 0", name) end
-    limits[name] = value
-  end
-  return limits
 end
 
 local function exit_code(result)
@@ -161,7 +139,8 @@ function command.main(words)
   local sbx, err = sandbox.create {
     template = given.template,
     lease = math.min(timeout + 60, MAX_SECONDS),
-    limits = given.limits and parse_limits(given.limits),
+    limits = given.limits and limits.parse(given.limits),
+    mounts = limits.mounts(given.mount),
   }
   if not sbx then
     io.stderr:write("barchan: ", tool.message(err), "\n")

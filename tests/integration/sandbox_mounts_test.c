@@ -1,0 +1,202 @@
+/* Folders and files of the host in a sandbox: what is shown, what is not, and what is refused. */
+#include "sandbox_support.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+/* As root the folders are another user's: what is root's is not given away. */
+#define OWNER 12345
+
+static char dir[48];
+
+static const char *at(const char *name)
+{
+    static char path[4][128];
+    static int next;
+    char *result = path[next++ % 4];
+    snprintf(result, sizeof path[0], "%s/%s", dir, name);
+    return result;
+}
+
+static void give(const char *path)
+{
+    if (is_root()) ck_assert_int_eq(chown(path, OWNER, OWNER), 0);
+}
+
+static void put(const char *name, const char *text, mode_t mode)
+{
+    FILE *file = fopen(at(name), "we");
+    ck_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
+    ck_assert_int_eq(chmod(at(name), mode), 0);
+    give(at(name));
+}
+
+static void setup(void)
+{
+    setup_runtime();
+    strcpy(dir, "/tmp/barchan-mounts-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    ck_assert_int_eq(chmod(dir, 0755), 0);
+    ck_assert_int_eq(mkdir(at("data"), 0700), 0);
+    give(at("data"));
+    put("data/private", "secret\n", 0600);
+    put("outside", "outside\n", 0644);
+}
+
+static void end(void)
+{
+    char command[64];
+    teardown();
+    snprintf(command, sizeof command, "rm -rf %s", dir);
+    ck_assert_int_eq(system(command), 0);
+}
+
+static int create(const barchan_mount *mounts, size_t count, barchan_error *err)
+{
+    barchan_sandbox_destroy(sbx);
+    sbx = NULL;
+    return barchan_sandbox_create(&sbx, rt, PROFILE(.mounts = mounts, .mount_count = count), err);
+}
+
+static void shows(const barchan_mount *mounts, size_t count)
+{
+    barchan_error err = {0};
+    ck_assert_msg(create(mounts, count, &err) == 0, "%s", err.message);
+}
+
+START_TEST(read_only)
+{
+    const barchan_mount mounts[] = {{at("data"), "/mnt/deep/data", BARCHAN_MOUNT_READ_ONLY},
+                                    {at("outside"), "/workspace/one.txt", BARCHAN_MOUNT_READ_ONLY}};
+    shows(mounts, 2);
+    sh_says("cat /mnt/deep/data/private one.txt; ls /mnt /workspace", /* its owner's, and so ours */
+            "secret\noutside\n/mnt:\ndeep\n\n/workspace:\none.txt\n");
+    sh_says("for f in /mnt/deep/data/new /mnt/deep/data/private one.txt; do"
+            " (echo x >> $f) 2>/dev/null && echo wrote $f; done; rm -f /mnt/deep/data/private "
+            "2>/dev/null;"
+            " chmod 777 /mnt/deep/data 2>/dev/null; cat /mnt/deep/data/private",
+            "secret\n");
+    sh_says(
+        "mount -o remount,rw /mnt/deep/data 2>/dev/null; umount one.txt 2>/dev/null; cat one.txt",
+        "outside\n");
+    sh_says("echo y > beside; cat beside; ls /mnt/deep/data/..", "y\ndata\n");
+    ck_assert_ptr_nonnull(strstr(status_of(sbx).layers, "\"mounts\":\"2 of the host read-only, 0"));
+    ck_assert_int_eq(access(at("data/new"), F_OK), -1);
+}
+END_TEST
+
+START_TEST(read_write)
+{
+    const barchan_mount mounts[] = {{at("data"), "/workspace", BARCHAN_MOUNT_READ_WRITE}};
+    struct stat st;
+    shows(mounts, 1);
+    sh_says(
+        "echo more >> private; mkdir sub; echo x > sub/new; mv sub/new sub/moved; stat -c %u sub",
+        "1000\n");
+    barchan_bytes bytes;
+    ck_assert_int_eq(barchan_file_read(sbx, "private", &bytes, NULL),
+                     0); /* and by file operations */
+    ck_assert_str_eq(bytes.data, "secret\nmore\n");
+    barchan_bytes_clear(&bytes);
+    ck_assert_int_eq(barchan_file_write(sbx, "written", "w", 1, NULL), 0);
+    ck_assert_int_eq(stat(at("data/sub/moved"), &st), 0);
+    ck_assert_int_eq(st.st_uid, is_root() ? OWNER : geteuid());
+    ck_assert_int_eq(access(at("data/written"), F_OK), 0);
+    sh_says("ln -s ../outside link; cat link 2>/dev/null || echo none", "none\n");
+    sh_says("ls .. | grep -c outside || true", "0\n");
+    /* A second sandbox has it too, and the first's end leaves it there. */
+    barchan_sandbox_destroy(sbx);
+    sbx = NULL;
+    shows(mounts, 1);
+    sh_says("cat sub/moved", "x\n");
+}
+END_TEST
+
+START_TEST(others_files)
+{
+    const barchan_mount mounts[] = {{at("data"), "/workspace", BARCHAN_MOUNT_READ_WRITE}};
+    if (!is_root()) return;
+    ck_assert_int_eq(mkdir(at("data/roots"), 0700), 0); /* of neither owner */
+    shows(mounts, 1);
+    sh_says("stat -c %U roots; (echo x > roots/f) 2>/dev/null || echo no", "nobody\nno\n");
+    barchan_error err = {0};
+    ck_assert_int_eq(chown(at("data"), 0, 0), 0);
+    ck_assert_int_eq(create(mounts, 1, &err), BARCHAN_EPERMISSION);
+    ck_assert_ptr_nonnull(strstr(err.message, "it belongs to root"));
+    const barchan_mount readable[] = {{at("data"), "/mnt/d", BARCHAN_MOUNT_READ_ONLY}};
+    shows(readable, 1);
+}
+END_TEST
+
+static void refused(const char *source, const char *target, int code, const char *words)
+{
+    const barchan_mount mounts[] = {{source, target, BARCHAN_MOUNT_READ_ONLY}};
+    barchan_error err = {0};
+    int rc = create(mounts, 1, &err);
+    ck_assert_msg(rc == code, "%s at %s: %d, %s", source, target, rc, err.message);
+    ck_assert_msg(strstr(err.message, words) != NULL, "%s", err.message);
+}
+
+START_TEST(what_is_refused)
+{
+    static const char *const own[] = {"/",    "/proc",     "/proc/self", "/sys",
+                                      "/dev", "/dev/null", "/usr/.."};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        refused(own[i], "/mnt/x", BARCHAN_EINVAL, own[i]);
+    }
+    if (is_root()) refused("/run", "/mnt/x", BARCHAN_EINVAL, "Barchan's own state");
+    ck_assert_int_eq(symlink("/proc", at("link")), 0);
+    refused(at("link"), "/mnt/x", BARCHAN_EINVAL, "the kernel's");
+    refused(at("missing"), "/mnt/x", BARCHAN_ENOTFOUND, "missing");
+    refused("data", "/mnt/x", BARCHAN_EINVAL, "absolute");
+    ck_assert_int_eq(mkfifo(at("fifo"), 0600), 0);
+    refused(at("fifo"), "/mnt/x", BARCHAN_EINVAL, "only folders and regular files");
+    static const char *const targets[] = {
+        "/usr/x",  "/mnt",     "/etc/passwd", "/workspace/../etc", "workspace", "/mnt//x", "/",
+        "/mnt/x/", "/mnt/./x", "/tmp",        "/home/other",       "/proc/x"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        refused(at("data"), targets[i], BARCHAN_EINVAL, "must be /workspace");
+    }
+    const barchan_mount nested[] = {{at("data"), "/mnt/a", BARCHAN_MOUNT_READ_ONLY},
+                                    {at("data"), "/mnt/a/b", BARCHAN_MOUNT_READ_ONLY}};
+    barchan_error err = {0};
+    ck_assert_int_eq(create(nested, 2, &err), BARCHAN_EINVAL);
+    ck_assert_ptr_nonnull(strstr(err.message, "within the other"));
+    ck_assert_int_eq(create(nested, 17, &err), BARCHAN_EINVAL);
+    shows(nested, 1); /* a refusal leaves nothing that the next would meet */
+    sh_says("cat /mnt/a/private", "secret\n");
+}
+END_TEST
+
+START_TEST(sockets)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(mkdir(at("data/sub"), 0755), 0);
+    snprintf(name.sun_path, sizeof name.sun_path, "%s", at("data/sub/agent.sock"));
+    ck_assert_int_eq(bind(fd, (struct sockaddr *)&name, sizeof name), 0);
+    give(at("data/sub"));
+    refused(at("data"), "/mnt/x", BARCHAN_EINVAL, "agent.sock");
+    refused(at("data/sub/agent.sock"), "/mnt/x", BARCHAN_EINVAL, "only folders and regular files");
+    close(fd);
+    ck_assert_int_eq(unlink(at("data/sub/agent.sock")), 0);
+    const barchan_mount mounts[] = {{at("data"), "/mnt/x", BARCHAN_MOUNT_READ_ONLY}};
+    shows(mounts, 1);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("sandbox_mounts");
+    const TTest *const tests[] = {read_only,       read_write, others_files,
+                                  what_is_refused, sockets,    NULL};
+    add_tests(suite, "mounts", setup, end, tests);
+    return run_suite(suite);
+}
