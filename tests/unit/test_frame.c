@@ -62,7 +62,7 @@ START_TEST(types_belong_to_a_direction)
     bc_frame frame;
     for (uint32_t type = 0; type < 256; type++) {
         bc_frame_put_header(bytes, type, 1, 0);
-        int to = type >= BC_FRAME_HELLO && type <= BC_FRAME_ASK;
+        int to = type >= BC_FRAME_HELLO && type <= BC_FRAME_RESIZE;
         int from = type >= BC_FRAME_READY && type <= BC_FRAME_STATE;
         ck_assert_int_eq(bc_frame_parse(&frame, bytes, sizeof bytes, bc_frame_max_to_guest),
                          to ? 12 : -1);
