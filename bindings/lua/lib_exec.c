@@ -94,9 +94,10 @@ static void cancel_exec(bl_op *op)
     if (self->core != NULL) barchan_exec_cancel(self->core);
 }
 
+/* As in the other waits, the command ends with the task that waits for it. */
 static void cancel_drain(bl_op *op)
 {
-    (void)op; /* the write is given up; the command goes on */
+    cancel_exec(&owner_of(op, struct bl_exec, drain)->call.op);
 }
 
 void bl_exec_options(lua_State *L, int index, barchan_exec_options *options)

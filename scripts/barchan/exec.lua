@@ -26,8 +26,15 @@ spawn_spec.detach, spawn_spec.output_limit = nil, nil
 
 local pty_spec = { cols = "integer", rows = "integer" }
 
+-- The mistake that is made most: sbx:exec("make", { timeout = 5 }).
+local function only(where, ...)
+  if select("#", ...) == 0 then return end
+  error(where .. ": one argument expected; options go into the table: { sh = \"…\", timeout = … }", 4)
+end
+
 --- The options of `sbx:spawn`: a command as for exec, and pty = { cols, rows }, backlog.
-function exec.spawn_request(given)
+function exec.spawn_request(given, ...)
+  only("spawn", ...)
   if type(given) == "string" then given = { sh = given } end
   options.check("spawn", given, spawn_spec, 4)
   local command = {}
@@ -51,7 +58,8 @@ end
 
 --- The core's options from `sbx:exec`'s argument: a shell command, or a table whose array part is
 --- argv (or whose `sh` is a shell command) and whose named keys are options.
-function exec.request(where, given)
+function exec.request(where, given, ...)
+  only(where, ...)
   if type(given) == "string" then given = { sh = given } end
   options.check(where, given, spec, 4)
   if given.timeout == 0 or given.timeout == true then
@@ -87,6 +95,11 @@ function exec.request(where, given)
   }
 end
 
+-- What a result's words call the command and the place it was to run in.
+local function named(request)
+  return request.command and "/bin/sh" or request.argv[1], request.cwd or "/workspace"
+end
+
 local signal_names = {
   [1] = "SIGHUP", [2] = "SIGINT", [3] = "SIGQUIT", [4] = "SIGILL", [5] = "SIGTRAP", [6] = "SIGABRT",
   [7] = "SIGBUS", [8] = "SIGFPE", [9] = "SIGKILL", [10] = "SIGUSR1", [11] = "SIGSEGV",
@@ -117,8 +130,12 @@ function exec.outcome(result)
     return ("timeout: killed after %.1f s; the output so far follows"):format(result.duration)
   end
   if reason == "spawn_failed" then
-    local what = result.spawn_cwd and "the working directory: " or ""
-    return ("could not be started: %s%s"):format(what, result.spawn_error)
+    local name = result.spawn_cwd and result.cwd or result.program
+    local what = result.spawn_cwd and "the working directory " or ""
+    if name then what = ("%s'%s': "):format(what, name) end
+    local shell = not result.spawn_cwd and name and name:find "[%s|;&<>]"
+    return ("could not be started: %s%s%s"):format(what, result.spawn_error,
+      shell and "; for a line of shell give one string" or "")
   end
   if limit_words[reason] then
     local code = result.exit_code and (" (exit code %d)"):format(result.exit_code) or ""
@@ -165,7 +182,11 @@ function Result:__tostring() return exec.render(self) end
 --- True when the command exited with 0.
 function Result:ok() return self.reason == "exited" and self.exit_code == 0 end
 
-function exec.wrap_result(result) return setmetatable(result, Result) end
+--- The core's result of a request, as scripts see it.
+function exec.wrap_result(result, request)
+  if result.reason == "spawn_failed" then result.program, result.cwd = named(request) end
+  return setmetatable(result, Result)
+end
 
 function exec.is_result(value) return getmetatable(value) == Result end
 
@@ -180,7 +201,7 @@ function Stream:__close() self.handle:cancel() end
 function Stream:result()
   local result, err = self.handle:wait()
   if not result then return nil, err end
-  return exec.wrap_result(result)
+  return exec.wrap_result(result, self.request)
 end
 
 --- Signals, input and cancellation of a running command.
@@ -209,8 +230,8 @@ function Stream:close_input()
   return self.handle:close_input()
 end
 
-function exec.new_stream(handle, input_open)
-  return setmetatable({ handle = handle, input_open = input_open }, Stream)
+function exec.new_stream(handle, request, input_open)
+  return setmetatable({ handle = handle, request = request, input_open = input_open }, Stream)
 end
 
 return exec

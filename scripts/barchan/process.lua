@@ -92,15 +92,16 @@ function Process:wait(seconds)
   local deadline = seconds and core.util.now() + seconds
   while true do
     local result = self.handle:result()
-    if result then return exec.wrap_result(result) end
+    if result then return exec.wrap_result(result, self.request) end
     local left = deadline and deadline - core.util.now()
     if left and left <= 0 then return nil end
     self.handle:wait(left)
   end
 end
 
-function process.new(handle)
-  return setmetatable({ handle = handle, id = handle:id(), cursor = { out = 0, err = 0 } }, Process)
+function process.new(handle, request)
+  local cursor = { out = 0, err = 0 }
+  return setmetatable({ handle = handle, request = request, id = handle:id(), cursor = cursor }, Process)
 end
 
 return process

@@ -80,13 +80,13 @@ function Sandbox:__close() self.handle:terminate() end
 --- default 60), grace, output_limit (bytes kept per stream), detach.
 --- Whatever the command does is in the result; nil, err means that it could not be asked for.
 ---@param command string|table
-function Sandbox:exec(command)
-  local request = exec.request("exec", command)
+function Sandbox:exec(command, ...)
+  local request = exec.request("exec", command, ...)
   local handle, err = self.handle:exec(request)
   if not handle then return nil, err end
   local result, failure = handle:wait()
   if not result then return nil, failure end
-  return exec.wrap_result(result)
+  return exec.wrap_result(result, request)
 end
 
 --- Runs a command and gives its output as it comes:
@@ -94,7 +94,7 @@ end
 --- The value itself has :result(), :write(data), :close_input(), :signal(n) and :cancel(). With
 --- `stdin = true` its input stays open for :write.
 ---@param command string|table
-function Sandbox:stream(command)
+function Sandbox:stream(command, ...)
   local given = command
   local open_input = type(command) == "table" and command.stdin == true
   if open_input then
@@ -102,12 +102,12 @@ function Sandbox:stream(command)
     for key, value in pairs(command) do given[key] = value end
     given.stdin = nil
   end
-  local request = exec.request("stream", given)
+  local request = exec.request("stream", given, ...)
   request.streaming = true
   request.input_streaming = open_input or nil
   local handle, err = self.handle:exec(request)
   if not handle then error(err, 2) end
-  local stream = exec.new_stream(handle, open_input)
+  local stream = exec.new_stream(handle, request, open_input)
   return stream, nil, nil, stream
 end
 
@@ -118,10 +118,11 @@ end
 ---@param command string|table as for exec, without detach and output_limit
 ---@return barchan.Process? process
 ---@return table? err
-function Sandbox:spawn(command)
-  local handle, err = self.handle:spawn(exec.spawn_request(command))
+function Sandbox:spawn(command, ...)
+  local request = exec.spawn_request(command, ...)
+  local handle, err = self.handle:spawn(request)
   if not handle then return nil, err end
-  return process.new(handle)
+  return process.new(handle, request)
 end
 
 --- The processes of its commands: a list of { pid, parent, threads, state, id, cpu, memory, command } (the

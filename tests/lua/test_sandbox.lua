@@ -17,6 +17,40 @@ function T:test_a_command_and_its_result()
   lu.assertEquals(assert(sbx:exec "echo $((6 * 7)) | tr 4 5").out, "52\n")
 end
 
+function T:test_what_could_not_be_started_is_named()
+  local sbx <close> = sandbox()
+  lu.assertEquals(tostring(assert(sbx:exec { "nosuch", "-x" })):match "^[^\n]*",
+    "could not be started: 'nosuch': No such file or directory")
+  lu.assertStrContains(tostring(assert(sbx:exec { "echo hi | wc" })), "give one string")
+  lu.assertStrContains(tostring(assert(sbx:exec { "true", cwd = "/nope" })), "the working directory '/nope'")
+  local p = assert(sbx:spawn { "nosuch" })
+  lu.assertStrContains(tostring(assert(p:wait())), "'nosuch'")
+end
+
+function T:test_options_beside_the_command_are_refused()
+  local sbx <close> = sandbox()
+  for _, name in ipairs { "exec", "stream", "spawn" } do
+    lu.assertErrorMsgContains("options go into the table", sbx[name], sbx, "sleep 1", { timeout = 0.2 })
+  end
+end
+
+function T:test_a_task_that_is_cancelled_in_a_write_ends_the_command()
+  local sbx <close> = sandbox()
+  local task = barchan.spawn(function()
+    local stream = sbx:stream { "sleep", "50", stdin = true }
+    while stream:write(("q"):rep(100000)) do end
+  end)
+  barchan.sleep(0.1)
+  lu.assertEquals(sbx:status().running, 1)
+  task:cancel()
+  task:wait()
+  for _ = 1, 200 do
+    if sbx:status().running == 0 then break end
+    barchan.sleep(0.02)
+  end
+  lu.assertEquals(sbx:status().running, 0)
+end
+
 function T:test_options_reach_the_command()
   local sbx <close> = sandbox { env = { FROM_PROFILE = "p" } }
   local r = assert(sbx:exec {

@@ -77,7 +77,7 @@ local function explain(result, words, timeout)
     io.stderr:write(("barchan: '%s' was killed after %g s; --timeout allows more\n"):format(name, timeout))
   elseif result.reason == "spawn_failed" then
     if result.spawn_cwd then
-      io.stderr:write("barchan: cannot enter the working directory: ", result.spawn_error, "\n")
+      io.stderr:write(("barchan: cannot enter '%s': %s\n"):format(result.cwd, result.spawn_error))
       return
     end
     io.stderr:write(("barchan: cannot start '%s': %s\n"):format(name, result.spawn_error))
