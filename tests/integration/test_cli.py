@@ -98,10 +98,12 @@ class Exec(unittest.TestCase):
         done = subprocess.run([BIN, "exec", "--stdin", "--timeout", "20", "--", "cat"], stdin=folder,
                               capture_output=True, timeout=10, env=CLEAN)
         os.close(folder)
-        self.assertEqual(done.returncode, 0)
+        self.assertEqual(done.returncode, 125)
         self.assertIn(b"read standard input", done.stderr)
         data = os.urandom(3_000_000)
         self.assertEqual(barchan("exec", "--stdin", "--", "cat", stdin=data).stdout, data)
+        done = json.loads(barchan("exec", "--stdin", "--json", "--", "cat", stdin=b"x" * 3000000).stdout)
+        self.assertEqual((len(done["out"]), done["out_dropped"]), (1 << 20, 3000000 - (1 << 20)))
 
     def test_limits(self):
         done = barchan("exec", "--json", "--limits", "memory=64M", "--", "python3", "-c", "x='a'*10**9")
@@ -164,7 +166,9 @@ class Output(unittest.TestCase):
         self.assertEqual(self.shell("exec $B --version <&- 2>&-").returncode, 0)
         self.assertEqual(self.shell("exec $B exec -- true <&- >&- 2>&-").returncode, 0)
         self.assertEqual(self.shell("exec $B exec -- echo hi >&-").returncode, 125)
-        self.assertEqual(self.shell("exec $B exec --stdin -- cat <&-").returncode, 0)
+        done = self.shell("exec $B exec --stdin -- cat <&-")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"standard input", done.stderr)
         self.assertEqual(self.shell("$B exec -- yes | head -n 1").stdout, b"y\n")
 
     def test_bytes_in_json(self):

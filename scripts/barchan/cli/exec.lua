@@ -91,15 +91,15 @@ local function explain(result, words, timeout)
   end
 end
 
--- Copies standard input to the command until either ends.
-local function pump_input(stream)
+-- Copies standard input to the command until either ends. What cannot be read fails the whole.
+local function pump_input(command_input, state)
   while true do
     local chunk, err = core.host.read_stdin()
-    if err then io.stderr:write("barchan: ", tool.message(err), "\n") end
+    if err then state.failed = "standard input: " .. tool.message(err) end
     if not chunk then break end
-    if not stream:write(chunk) then return end
+    if not command_input:write(chunk) then return end
   end
-  stream:close_input()
+  command_input:close_input()
 end
 
 local BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
@@ -131,6 +131,37 @@ local function print_json(result)
   out(core.json.encode(result), "\n")
 end
 
+-- Runs the command with standard input; what is kept of its output is the last of each stream.
+local function held(sbx, request)
+  local p <close> = assert(sbx:spawn(request))
+  local state = {}
+  local pump = core.task.spawn(pump_input, p, state)
+  local result = p:wait()
+  pump:cancel()
+  for _, stream in ipairs { "out", "err" } do
+    local parts, cursor, lost = {}, 0, 0
+    repeat
+      local bytes, next_cursor, dropped, ended = p:read_at(stream, cursor)
+      parts[#parts + 1], cursor, lost = bytes, next_cursor, lost + dropped
+    until ended
+    result[stream], result[stream .. "_dropped"] = table.concat(parts), lost
+  end
+  return result, state
+end
+
+-- Runs the command and gives its output as it comes.
+local function streamed(sbx, request, with_input)
+  request.stdin = with_input or nil
+  local stream = sbx:stream(request)
+  local state = {}
+  local pump = with_input and core.task.spawn(pump_input, stream, state)
+  for name, chunk in stream do
+    if name == "out" then out(chunk) else io.stderr:write(chunk) end
+  end
+  if pump then pump:cancel() end
+  return assert(stream:result()), state
+end
+
 function command.main(words)
   local given, argv = args.parse(words, flags, true)
   if #argv == 0 then args.fail("a command is missing") end
@@ -149,30 +180,18 @@ function command.main(words)
   local _ <close> = sbx
   local request = { timeout = timeout, cwd = given.cwd, env = environment(given.env) }
   for i, word in ipairs(argv) do request[i] = word end
-  local result
+  local result, input
   if given.json and not given.stdin then
     result = assert(sbx:exec(request))
-    print_json(result)
-    return exit_code(result)
-  end
-  request.stdin = given.stdin or nil
-  local stream = sbx:stream(request)
-  local input = given.stdin and core.task.spawn(pump_input, stream)
-  local kept = { out = {}, err = {} }
-  for name, chunk in stream do
-    if given.json then
-      table.insert(kept[name], chunk)
-    else
-      if name == "out" then out(chunk) else io.stderr:write(chunk) end
-    end
-  end
-  if input then input:cancel() end
-  result = assert(stream:result())
-  if given.json then
-    result.out, result.err = table.concat(kept.out), table.concat(kept.err)
-    print_json(result)
+  elseif given.json then
+    result, input = held(sbx, request)
   else
-    explain(result, argv, timeout)
+    result, input = streamed(sbx, request, given.stdin)
+  end
+  if given.json then print_json(result) else explain(result, argv, timeout) end
+  if input and input.failed then
+    io.stderr:write("barchan: ", input.failed, "\n")
+    return EXIT_FAILED
   end
   return exit_code(result)
 end
