@@ -1,11 +1,15 @@
-# barchan_embed_scripts(TARGET DIR FOLDER...): compiles every *.lua below DIR/FOLDER into the target
-# as the array bl_scripts (bindings/lua/loader.h). The bytes come in by .incbin, so a changed
+# barchan_embed_scripts(TARGET FOLDER...): compiles every *.lua below the folders into the target, each
+# under its path from its folder's parent, as the array bl_scripts (bindings/lua/loader.h). The bytes come in by .incbin, so a changed
 # script only needs its object assembled anew.
-function(barchan_embed_scripts target dir)
+function(barchan_embed_scripts target)
   set(paths)
   foreach(folder ${ARGN})
-    file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${dir} ${dir}/${folder}/*.lua)
+    get_filename_component(dir ${folder} DIRECTORY)
+    file(GLOB_RECURSE found CONFIGURE_DEPENDS RELATIVE ${dir} ${folder}/*.lua)
     list(APPEND paths ${found})
+    foreach(path ${found})
+      set(_dir_of_${path} ${dir})
+    endforeach()
   endforeach()
   list(SORT paths)
   set(blobs "")
@@ -13,6 +17,7 @@ function(barchan_embed_scripts target dir)
   set(files)
   set(n 0)
   foreach(path ${paths})
+    set(dir ${_dir_of_${path}})
     string(APPEND blobs "BLOB(bl_script_${n}, \"${dir}/${path}\")\n")
     string(APPEND rows "    {\"${path}\", bl_script_${n}, bl_script_${n}_end},\n")
     list(APPEND files ${dir}/${path})

@@ -54,12 +54,13 @@ static void forget_join(bl_op *op)
 static int push_results(lua_State *L, bl_task *task, int handle)
 {
     task->seen = 1;
-    lua_pushboolean(L, !task->failed);
-    if (lua_getiuservalue(L, handle, BL_TASK_RESULTS) != LUA_TTABLE) {
-        lua_pop(L, 1);
+    if (lua_getiuservalue(L, handle, BL_TASK_RESULTS) != LUA_TTABLE) { /* they could not be kept */
+        lua_pushboolean(L, 0);
         lua_pushliteral(L, "not enough memory");
         return 2;
     }
+    lua_pushboolean(L, !task->failed);
+    lua_insert(L, -2);
     int results = lua_gettop(L);
     lua_getfield(L, results, "n");
     int n = (int)lua_tointeger(L, -1);

@@ -2,9 +2,9 @@
 add_library(engine_support STATIC engine_support.c)
 target_link_libraries(engine_support PUBLIC barchan::engine barchan_build PkgConfig::CHECK)
 target_include_directories(engine_support PUBLIC
-  ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/support)
+  ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/support ${PROJECT_SOURCE_DIR}/tests/unit)
 
-foreach(name calls hostile life limits options reload safe scale tools)
+foreach(name calls hostile life limits misuse options reload safe scale tools)
   add_executable(engine_${name}_test engine_${name}_test.c)
   target_link_libraries(engine_${name}_test PRIVATE engine_support)
   add_test(NAME engine/${name} COMMAND engine_${name}_test)
@@ -12,6 +12,18 @@ foreach(name calls hostile life limits options reload safe scale tools)
     TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data/engine")
   set_tests_properties(engine/${name} PROPERTIES TIMEOUT 300)
 endforeach()
+
+# The library's objects themselves, so that the linker can send their allocations to the test.
+add_executable(engine_alloc_test engine_alloc_test.c)
+target_include_directories(engine_alloc_test PRIVATE
+  ${PROJECT_SOURCE_DIR}/tests/support ${PROJECT_SOURCE_DIR}/bindings/include)
+target_link_libraries(engine_alloc_test PRIVATE barchan_build barchan_core_objects barchan_lua_objects
+  barchan_engine_objects PkgConfig::LUA PkgConfig::CJSON PkgConfig::UV PkgConfig::CURL
+  PkgConfig::JANSSON Threads::Threads m PkgConfig::CHECK)
+target_link_options(engine_alloc_test PRIVATE -Wl,--wrap=malloc -Wl,--wrap=calloc
+  -Wl,--wrap=realloc -Wl,--wrap=strdup -Wl,--wrap=strndup)
+add_test(NAME engine/alloc COMMAND engine_alloc_test)
+set_tests_properties(engine/alloc PROPERTIES TIMEOUT 300)
 
 set(_python python3)
 set(_as_user setpriv --reuid=65534 --regid=65534 --clear-groups)
@@ -45,6 +57,14 @@ barchan_program_test(integration/cli ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test
 barchan_program_test(integration/stock-lua ${_preload} lua5.4 ${PROJECT_SOURCE_DIR}/tests/lua/stock.lua)
 add_test(NAME integration/examples COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
   BARCHAN_SANITIZE=${BARCHAN_SANITIZE} ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
+add_library(gc_stress MODULE ${PROJECT_SOURCE_DIR}/tests/support/gc_stress.c)
+set_target_properties(gc_stress PROPERTIES PREFIX "" C_VISIBILITY_PRESET default
+  LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
+target_include_directories(gc_stress PRIVATE ${LUA_INCLUDE_DIRS})
+target_compile_definitions(gc_stress PRIVATE _GNU_SOURCE)
+target_link_libraries(gc_stress PRIVATE barchan_warnings ${CMAKE_DL_LIBS})
+add_test(NAME integration/examples_gc COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
+  BARCHAN_PRELOAD=$<TARGET_FILE:gc_stress> ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
 add_test(NAME integration/idle COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
   ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_idle.py)
 add_test(NAME integration/two_runtimes COMMAND two_runtimes)

@@ -32,7 +32,7 @@ class Front(unittest.TestCase):
         self.assertEqual(helped.returncode, 0)
         self.assertTrue(barchan("exec", "--timeout", "3", "--help").stdout.startswith(b"usage: barchan exec"))
         self.assertIn(b"at most", barchan("exec", "--timeout", "1000000", "--", "ls").stderr)
-        for name in (b"ask", b"exec", b"run", b"tools", b"doctor"):
+        for name in (b"ask", b"docs", b"exec", b"run", b"tools", b"doctor"):
             self.assertIn(name, helped.stdout)
             self.assertTrue(barchan(name.decode(), "--help").stdout.startswith(b"usage: barchan " + name))
 
@@ -70,6 +70,30 @@ class Front(unittest.TestCase):
             with open(f"{folder}/tools/exec.lua", "w") as file:
                 file.write("return {")
             self.assertIn(b"tools/exec.lua:1:", barchan("tools", "list", env={"BARCHAN_SCRIPTS": folder}).stderr)
+
+
+class Docs(unittest.TestCase):
+    def test_topics(self):
+        topics = barchan("docs").stdout.decode()
+        names = re.findall(r"^(\w+) ", topics, re.M)
+        self.assertEqual(names[0], "barchan")
+        self.assertEqual(sorted(names[1:]), names[1:])
+        for name in names:
+            done = barchan("docs", name)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertTrue(done.stdout.decode().startswith(f"## {name}\n\n"))
+            self.assertLess(len(done.stdout), 8000)  # to be handed to a model
+        two = barchan("docs", "tasks", "json").stdout
+        self.assertEqual(two, barchan("docs", "tasks").stdout + barchan("docs", "json").stdout)
+        wrong = barchan("docs", "taks")
+        self.assertEqual(wrong.returncode, 2)
+        self.assertIn(b"unknown topic 'taks'; did you mean 'tasks'?", wrong.stderr)
+        self.assertEqual(barchan("docs", "--all", "json").returncode, 2)
+
+    def test_the_reference_is_what_it_prints(self):
+        with open(os.path.join(os.path.dirname(__file__), "../../bindings/lua/README.md")) as file:
+            text = file.read()
+        self.assertTrue(text.endswith(barchan("docs", "--all").stdout.decode()), "paste barchan docs --all there")
 
 
 class Exec(unittest.TestCase):

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Every example, run as its comment says. BARCHAN_BUILD is the build folder."""
+"""Every example, run as its comment says. BARCHAN_BUILD is the build folder; BARCHAN_PRELOAD a library to run them
+with (tests/support/gc_stress.c)."""
 import json
 import os
 import re
@@ -12,6 +13,11 @@ BUILD = os.environ["BARCHAN_BUILD"]
 TOP = os.path.abspath(os.path.join(os.path.dirname(__file__), "../.."))
 SANITIZE = [f"-fsanitize={os.environ['BARCHAN_SANITIZE']}"] if os.environ.get("BARCHAN_SANITIZE") else []
 CLEAN = {k: v for k, v in os.environ.items() if not k.endswith(("_API_KEY", "_BASE_URL"))}
+
+
+if "BARCHAN_PRELOAD" in os.environ:
+    CLEAN["LD_PRELOAD"] = os.environ["BARCHAN_PRELOAD"]
+    CLEAN["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
 
 
 def run(*args, **env):

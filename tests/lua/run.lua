@@ -10,7 +10,8 @@ local files = { ... }
 if #files == 0 then
   files = {
     "test_options", "test_json", "test_task", "test_schema", "test_tool", "test_toolset",
-    "test_library", "test_model", "test_agent", "test_sandbox", "test_files", "test_reload", "test_policy", "test_script",
+    "test_library", "test_model", "test_agent", "test_sandbox", "test_files", "test_reload", "test_policy",
+    "test_script", "test_handles", "test_meta",
   }
 end
 

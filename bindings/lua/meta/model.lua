@@ -1,0 +1,94 @@
+---@meta
+
+--- Models: a provider, a name, options. Keys come from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, …),
+--- never enter Lua, and go to the provider's own address only. `replay` plays recorded turns, without a key.
+
+---@class barchan.ModelOptions
+---@field provider? string "anthropic", "openai", "openai-responses", "gemini", "replay"; or a table from C
+---@field name? string of the model
+---@field replay? string the transcript that provider "replay" plays
+---@field api_key? string in the place of the environment's
+---@field base_url? string another address, or a compatible server
+---@field use_key? boolean with base_url: send the environment's key there
+---@field headers? table<string, string> more headers
+---@field allow_plain_http? boolean let base_url be http beyond this machine
+---@field max_tokens? integer of one answer
+---@field connect_timeout? number seconds
+---@field idle_timeout? number seconds without a byte
+---@field timeout? number seconds of one completion
+---@field max_retries? integer of a request that failed in passing; 2
+---@field max_retry_wait? number longest wait that a server may ask for; 60
+---@field stream? boolean default of complete's
+
+--- A model, ready to complete.
+---@param options barchan.ModelOptions
+---@return barchan.Model? model
+---@return barchan.Error? err
+function barchan.model(options) end
+
+--- A model that asks the first of several that can answer: the next one when one fails in a way that another may
+--- not.
+---@param models barchan.Model[]
+---@return barchan.Model
+function barchan.fallback(models) end
+
+--- A user message: text, or a list of parts { type = "text" | "image", … }.
+---@param content string|table[]
+---@return table message
+function barchan.user(content) end
+
+--- The message that answers one tool call.
+---@param call barchan.Call
+---@param content string|table[]
+---@param is_error? boolean
+---@return table message
+function barchan.tool_result(call, content, is_error) end
+
+---@class barchan.Model
+---@field provider string
+---@field name string?
+local Model = {}
+
+---@class barchan.CompleteOptions
+---@field messages string|table[] the conversation
+---@field tools? barchan.Toolset|table[] what the model may call
+---@field system? string
+---@field tool_choice? string|table "auto", "any", "none" or { name = … }
+---@field parallel_tool_calls? boolean
+---@field max_tokens? integer
+---@field temperature? number
+---@field stop? string[]
+---@field effort? string how hard it thinks: minimal, low, medium, high, xhigh, max
+---@field schema? table JSON Schema of the answer; reply.output is its value
+---@field cache? boolean have what stays the same of the conversation cached
+---@field extra? table merged into the provider's request
+---@field stream? boolean
+---@field on_delta? fun(text: string) the answer's text as it arrives
+---@field on_event? fun(kind: string, data: any) text, reasoning, tool_call, restart, retry
+---@field max? integer turns only: how many; 8
+
+---@class barchan.Call
+---@field id string
+---@field name string
+---@field arguments table
+
+---@class barchan.Reply the assistant message, to be appended as it is
+---@field role string "assistant"
+---@field text string
+---@field reasoning string?
+---@field tool_calls barchan.Call[] only calls that may be run
+---@field invalid_tool_calls table[]? calls that could not be read; answer them too
+---@field stop_reason string "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", …
+---@field usage table input_tokens, output_tokens, cache_read_tokens, …
+
+--- Completes one turn.
+---@param options string|barchan.CompleteOptions
+---@return barchan.Reply? reply
+---@return barchan.Error? err
+function Model:complete(options) end
+
+--- Loops over turns: each reply is appended to `messages`, and the loop's body answers its calls with
+--- `tools:answer(reply, messages)`. Ends after a reply without calls, or `max` turns.
+---@param options barchan.CompleteOptions
+---@return fun(): barchan.Reply?
+function Model:turns(options) end

@@ -1,0 +1,130 @@
+---@meta
+
+--- Sandboxes: isolated computers with files, processes and a network profile. One lives for a conversation;
+--- `<close>` ends it. What a command does (exit 1, killed, timed out, out of memory) is in its result;
+--- `nil, err` means that it could not be asked for.
+
+---@class barchan.SandboxOptions
+---@field template? string "host" (default) shows this machine's /usr; or a root directory
+---@field network? string "off" (default)
+---@field lease? number seconds that it may live; 1800
+---@field limits? { memory: integer, cpus: number, pids: integer, disk: integer, files: integer, open_files: integer, output: integer, cpu_seconds: number, wall: number } memory, disk, output in bytes; status().layers tells what holds each
+---@field env? table<string, string> variables of every command
+---@field best_effort? boolean go on without layers that this machine lacks
+---@field timeout? number seconds that creating it may take
+---@field on_lease_end? string "terminate" (default) or "pause"
+---@field idle_timeout? number seconds without work until it ends
+---@field price? { cpu_hour: number, vcpu_hour: number, gib_hour: number } what it costs
+---@field max_cost_micros? number with a price: millionths that it may cost
+
+--- Creates a sandbox.
+---@param options? barchan.SandboxOptions
+---@return barchan.Sandbox? sandbox
+---@return barchan.Error? err
+function barchan.sandbox(options) end
+
+--- The status of each sandbox that this Lua state has made and not dropped.
+---@return table[]
+function barchan.sandboxes() end
+
+--- The rendering of a result for a model: how it ended, then out, then err, each labelled, never empty.
+---@param result barchan.ExecResult
+---@param options? { limit: integer } bytes of each stream
+---@return string
+function barchan.render(result, options) end
+
+---@class barchan.Sandbox
+---@field files barchan.Files its files; see the topic files
+local Sandbox = {}
+
+---@class barchan.ExecOptions: string[]
+---@field sh? string a command for /bin/sh, in the place of words
+---@field cwd? string working directory; /workspace
+---@field env? table<string, string> more variables
+---@field stdin? string|boolean what it reads; a stream's `true` keeps its input open for :write
+---@field timeout? number|boolean seconds, 60; false: none but the sandbox's lease
+---@field grace? number seconds between SIGTERM and SIGKILL
+---@field output_limit? integer bytes kept of each stream, from its head and its tail
+---@field detach? boolean leave what it started running
+
+--- Runs a command and waits: a string runs in /bin/sh, a table's list is the command's words and its named keys
+--- are options: `sbx:exec { "wc", "-w", path, timeout = 10 }`.
+---@param command string|barchan.ExecOptions
+---@return barchan.ExecResult? result
+---@return barchan.Error? err
+function Sandbox:exec(command) end
+
+--- Runs a command and gives its output as it comes: `for stream, chunk in sbx:stream "make" do … end`, where
+--- stream is "out" or "err". Leaving the loop early is fine; closing the stream kills the command.
+---@param command string|barchan.ExecOptions
+---@return barchan.Stream
+function Sandbox:stream(command) end
+
+--- id, state, end_reason, template, age, lease_left, running, layers (what holds, by which means).
+---@return table
+function Sandbox:status() end
+
+--- What it has used: wall, cpu, user, system (seconds); memory, memory_peak, disk (bytes); bytes_in, bytes_out;
+--- execs; cost_micros with a price.
+---@return table?
+---@return barchan.Error? err
+function Sandbox:usage() end
+
+--- Has every process stand still. The lease runs on, the time of commands does not.
+---@return boolean?
+---@return barchan.Error? err
+function Sandbox:pause() end
+
+--- Lets them go on.
+---@return boolean?
+---@return barchan.Error? err
+function Sandbox:resume() end
+
+--- Adds seconds to the lease.
+---@param seconds number
+---@return boolean?
+---@return barchan.Error? err
+function Sandbox:extend(seconds) end
+
+--- Starts to end everything in it. Never waits; idempotent; `<close>` does it too.
+function Sandbox:terminate() end
+
+---@class barchan.ExecResult how a command ended; tostring renders it for a model
+---@field reason string "exited", "signaled", "timeout", "oom", "cancelled", "lost", "spawn_failed", …
+---@field exit_code integer? when it exited
+---@field signal integer? when a signal ended it
+---@field out string standard output
+---@field err string standard error
+---@field out_dropped integer bytes missing in the middle of out
+---@field err_dropped integer bytes missing in the middle of err
+---@field duration number seconds
+---@field left_running integer processes that it left
+---@field usage { wall: number, cpu: number, user: number, system: number, max_rss: integer }
+local ExecResult = {}
+
+--- Whether it exited with 0.
+---@return boolean
+function ExecResult:ok() end
+
+---@class barchan.Stream a command whose output is read as it comes; call it for the next chunk
+local Stream = {}
+
+--- How the command ended, once the stream has.
+---@return barchan.ExecResult
+function Stream:result() end
+
+--- Writes all of `data` to its standard input, waiting while that is full.
+---@param data string
+---@return boolean?
+---@return barchan.Error? err
+function Stream:write(data) end
+
+--- Ends its standard input.
+function Stream:close_input() end
+
+--- Sends a signal to its processes.
+---@param number integer
+function Stream:signal(number) end
+
+--- Kills it; the result's reason is "cancelled".
+function Stream:cancel() end

@@ -1,0 +1,34 @@
+---@meta
+
+--- Tasks: many conversations and calls on one thread. In a task everything that waits lets others run; outside
+--- tasks (a plain script under stock lua5.4) the same calls just wait. A task's own tasks end with it.
+
+--- Runs a function as a task.
+---@param fn function
+---@param ... any its arguments
+---@return barchan.Task
+function barchan.spawn(fn, ...) end
+
+--- Runs functions as tasks and waits for all; one's failure leaves the others alone.
+---@param functions function[]
+---@return { ok: boolean, value: any, error: any }[] outcomes in the same order
+function barchan.gather(functions) end
+
+--- Waits.
+---@param seconds number
+function barchan.sleep(seconds) end
+
+---@class barchan.Task
+local Task = {}
+
+--- Waits for its end: true and what it returned, or false and what it threw.
+---@return boolean ok
+---@return any ...
+function Task:wait() end
+
+--- Has its waits throw "cancelled", now and later, and those of its own tasks.
+function Task:cancel() end
+
+--- "running", "done" or "failed".
+---@return string
+function Task:status() end

@@ -1,0 +1,135 @@
+-- The types in bindings/lua/meta against what C and the scripts export: both ways, functions, fields, options.
+local lu = require "luaunit"
+local barchan = require "barchan"
+local docs = require "barchan.docs"
+local support = require "reload_support"
+
+local T = {}
+
+-- Everything that the types declare: functions by class, fields by class.
+local function declared()
+  local functions, fields = {}, {}
+  for _, topic in ipairs(docs.topics()) do
+    for _, item in ipairs(topic.items) do
+      local class = item.kind == "class" and item.name or item.owner
+      if class == "barchan.json" or class == "barchan.transcripts" then class = class:gsub("s$", "") end
+      functions[class] = functions[class] or {}
+      fields[class] = fields[class] or {}
+      if item.kind == "function" then
+        functions[class][item.name] = item
+      else
+        for _, field in ipairs(item.fields) do fields[class][field.name] = field end
+      end
+    end
+  end
+  return functions, fields
+end
+
+local function keys(t, keep)
+  local list = {}
+  for key, value in pairs(t) do
+    if type(key) == "string" and not key:find "^__" and keep(value) then list[#list + 1] = key end
+  end
+  table.sort(list)
+  return list
+end
+
+local function is_function(value) return type(value) == "function" end
+local function is_any() return true end
+
+-- The methods of one object of each class, its table of methods found through its metatable.
+local function methods(object)
+  local index = debug.getmetatable(object).__index
+  return keys(type(index) == "table" and index or debug.getmetatable(object), is_function)
+end
+
+function T:test_functions()
+  local dir = support.dir()
+  dir:write("loop.lua", "return { turn = print }")
+  local sbx <close> = assert(barchan.sandbox())
+  local model = support.replaying "hi"
+  local functions = declared()
+  local classes = {
+    ["barchan"] = keys(barchan, is_function), ["barchan.json"] = keys(barchan.json, is_function),
+    ["barchan.transcript"] = keys(barchan.transcript, is_function),
+    ["barchan.Sandbox"] = methods(sbx), ["barchan.Files"] = methods(sbx.files),
+    ["barchan.ExecResult"] = methods(assert(sbx:exec "true")), ["barchan.Stream"] = methods(sbx:stream "true"),
+    ["barchan.Model"] = methods(model), ["barchan.Toolset"] = methods(barchan.toolset {}),
+    ["barchan.Agent"] = methods(barchan.agent { model = model }), ["barchan.Policies"] = methods(barchan.policies {}),
+    ["barchan.Script"] = methods(barchan.script { file = dir.path .. "/loop.lua" }),
+    ["barchan.Task"] = methods(barchan.spawn(print)),
+  }
+  dir:remove()
+  for class, list in pairs(functions) do
+    if next(list) then lu.assertEquals(keys(list, is_any), classes[class], class) end
+  end
+  for class in pairs(classes) do lu.assertTrue(next(functions[class] or {}) ~= nil, class .. " is not described") end
+end
+
+function T:test_each_function_is_described_with_its_parameters()
+  for class, list in pairs(declared()) do
+    for name, item in pairs(list) do
+      if not item.private then
+        lu.assertTrue(item.text ~= "" or #item.returns > 0, class .. "." .. name .. " says nothing")
+        local params = {}
+        for i, param in ipairs(item.params) do params[i] = param.name:gsub("%?$", "") end
+        lu.assertEquals(table.concat(params, ", "), item.args, class .. "." .. name)
+      end
+    end
+  end
+end
+
+function T:test_fields_that_are_no_functions()
+  local _, fields = declared()
+  for _, name in ipairs(keys(barchan, function(v) return type(v) ~= "function" end)) do
+    lu.assertNotNil(fields.barchan[name], name)
+  end
+  local sbx <close> = assert(barchan.sandbox())
+  for name in pairs(assert(sbx:exec "true")) do lu.assertNotNil(fields["barchan.ExecResult"][name], name) end
+  local result = barchan.agent { model = support.replaying "hi" }:run "q"
+  for name in pairs(result) do lu.assertNotNil(fields["barchan.AgentResult"][name], name) end
+  local _, err = barchan.model { replay = "/no/such" }
+  for name in pairs(err) do lu.assertNotNil(fields["barchan.Error"][name], name) end
+end
+
+-- What there is of options, from what the refusal of an unknown one lists.
+local function options_of(fn, ...)
+  local ok, problem = pcall(fn, ...)
+  lu.assertFalse(ok)
+  local list = {}
+  for name in problem:match("there is: (.*)$"):gmatch "[%w_]+" do list[#list + 1] = name end
+  return list
+end
+
+function T:test_options()
+  local UNKNOWN = "zzzzzzzzzzzz"
+  local sbx <close> = assert(barchan.sandbox())
+  local model = support.replaying "hi"
+  local _, fields = declared()
+  local turns = options_of(model.turns, model, { [UNKNOWN] = 1 })
+  lu.assertItemsEquals(options_of(model.complete, model, { [UNKNOWN] = 1, messages = "x" }),
+    keys(fields["barchan.CompleteOptions"], function(f) return f.name ~= "max" end))
+  local cases = {
+    ["barchan.SandboxOptions"] = options_of(barchan.sandbox, { [UNKNOWN] = 1 }),
+    ["barchan.ExecOptions"] = options_of(sbx.exec, sbx, { "x", [UNKNOWN] = 1 }),
+    ["barchan.ModelOptions"] = options_of(barchan.model, { [UNKNOWN] = 1 }),
+    ["barchan.CompleteOptions"] = turns,
+    ["barchan.Tool"] = options_of(barchan.tool, { name = "x", [UNKNOWN] = 1 }),
+    ["barchan.ToolsetOptions"] = options_of(barchan.toolset, { [UNKNOWN] = 1 }),
+    ["barchan.AgentOptions"] = options_of(barchan.agent, { [UNKNOWN] = 1 }),
+    ["barchan.Policy"] = options_of(barchan.policies, { { [UNKNOWN] = 1 } }),
+    ["barchan.PoliciesOptions"] = options_of(barchan.policies, { dir = "x", [UNKNOWN] = 1 }),
+    ["barchan.ScriptOptions"] = options_of(barchan.script, { [UNKNOWN] = 1 }),
+  }
+  for class, list in pairs(cases) do lu.assertEquals(keys(fields[class], is_any), list, class) end
+  for class in pairs(fields) do
+    if class:find "Options$" then lu.assertNotNil(cases[class], class .. " is compared with nothing") end
+  end
+  lu.assertItemsEquals(options_of(barchan.sandbox, { limits = { [UNKNOWN] = 1 } }), (function()
+    local list = {}
+    for name in fields["barchan.SandboxOptions"].limits.type:gmatch "([%w_]+):" do list[#list + 1] = name end
+    return list
+  end)())
+end
+
+return { TestMeta = T }
