@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include "seccomp_table.h"
@@ -65,6 +66,14 @@ static const struct narrowed {
      "input injection into a terminal, console functions",
      3,
      {TIOCSTI, TIOCLINUX, TIOCCONS}},
+    {"ptrace",
+     0,
+     REFUSE_VALUES,
+     EPERM,
+     "taking hold of a process that has not asked for it: a command that is being started shares "
+     "process 1's memory",
+     2,
+     {PTRACE_ATTACH, PTRACE_SEIZE}},
     {"clone", 0, REFUSE_BITS, EPERM, "new namespaces, as unshare", 1, {CLONE_NEW_ANY}},
     {"socket",
      0,

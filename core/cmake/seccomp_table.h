@@ -4,7 +4,7 @@
  * Default: ENOSYS, as an older kernel would answer, so that libc and language run times fall
  * back. ALLOW needs no more reason than its group's heading; every DENY (EPERM) has its own.
  * Calls whose arguments decide are allowed here and narrowed in seccomp_gen.c: clone, socket,
- * socketpair, ioctl, personality, prlimit64.
+ * socketpair, ioctl, personality, prlimit64, ptrace.
  */
 #ifndef SECCOMP_TABLE_H
 #define SECCOMP_TABLE_H
@@ -79,7 +79,10 @@ static const struct row rows[] = {
      DENY, "changing what the sandbox sees"},
     {"syncfs", DENY, "through a read-only bind it would wait for, and load, the host's disks"},
     {"unshare setns", DENY, "new namespaces bring capabilities over large parts of the kernel"},
-    {"ptrace process_vm_readv process_vm_writev kcmp process_madvise pidfd_getfd", DENY,
+    {"ptrace", ALLOW,
+     "debuggers on their own children, which ask to be traced; taking hold of another process is "
+     "refused by its argument"},
+    {"process_vm_readv process_vm_writev kcmp process_madvise pidfd_getfd", DENY,
      "reaching into other processes"},
     {"bpf perf_event_open userfaultfd fanotify_init fanotify_mark lookup_dcookie", DENY,
      "kernel introspection with a long record of holes"},

@@ -260,11 +260,12 @@ bool groups_settle(struct groups *g)
     return g->late_count == 0 && !g->leftovers;
 }
 
-void groups_close(struct groups *g)
+bool groups_close(struct groups *g)
 {
     bool gone = true;
     for (int i = 0; i < HIERARCHIES; i++) {
         if (g->of[i].dir_fd >= 0 && !group_destroy(g->of[i].parent_fd, g->name)) gone = false;
     }
-    if (gone) registry_close(g); /* otherwise the next launcher finds the file unlocked */
+    if (gone) registry_close(g);
+    return gone;
 }

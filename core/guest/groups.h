@@ -89,7 +89,9 @@ uint64_t groups_oom_kills(const struct groups *groups);
 void groups_remove(struct groups *groups, uint32_t tag);
 /* Goes on with what was busy; true when there is nothing left to do. */
 bool groups_settle(struct groups *groups);
-void groups_close(struct groups *groups);
+/* Ends and removes all of them; false: something is still busy, and the next launcher will do it if
+ * this one does not try again. */
+bool groups_close(struct groups *groups);
 const char *held_by_name(enum held_by means);
 
 /* groups_registry.c: /run/barchan/groups (an ordinary user's: /run/user/ID/barchan/groups), one

@@ -28,7 +28,8 @@
 #define SHUTDOWN_WAIT_MS 2000
 /* How often a group that could not be removed yet is tried again; its last processes are dying. */
 #define GROUPS_ROUND_MS 5
-#define GROUPS_WAIT_MS 500
+/* At the end: less than the library waits for that (BC_LAUNCHER_END_MS). */
+#define GROUPS_WAIT_MS 300
 /* After this long without a request the next sandbox's network is made. */
 #define IDLE_MS 20
 
@@ -277,10 +278,9 @@ static _Noreturn void shut_down(struct launcher *l)
     }
     slots_close(&l->world);
     int64_t patience = now_ms() + GROUPS_WAIT_MS;
-    while (!groups_settle(&l->world.groups) && now_ms() < patience) {
+    while (!groups_close(&l->world.groups) && now_ms() < patience) {
         poll(NULL, 0, GROUPS_ROUND_MS);
     }
-    groups_close(&l->world.groups);
     _exit(0);
 }
 

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/ptrace.h>
 #include <sys/socket.h>
 
 /* The generated header holds one array per architecture; here both are wanted. */
@@ -123,7 +124,6 @@ START_TEST(dangerous_calls_are_refused)
         {"move_mount", {429, 429}},
         {"fsopen", {430, 430}},
         {"mount_setattr", {442, 442}},
-        {"ptrace", {101, 117}},
         {"process_vm_readv", {310, 270}},
         {"process_vm_writev", {311, 271}},
         {"pidfd_getfd", {438, 438}},
@@ -289,6 +289,25 @@ START_TEST(socket_protocols)
 }
 END_TEST
 
+START_TEST(tracing)
+{
+    const uint32_t nr[] = {101, 117};
+    const uint32_t requests[] = {PTRACE_TRACEME,   PTRACE_PEEKDATA,   PTRACE_POKETEXT, PTRACE_CONT,
+                                 PTRACE_GETREGSET, PTRACE_SETOPTIONS, PTRACE_DETACH};
+    for (int which = 0; which < 2; which++) {
+        for (size_t k = 0; k < 4; k++) {
+            for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
+                ck_assert_uint_eq(decide(which, nr[which], upper[k] | requests[i], 0),
+                                  SECCOMP_RET_ALLOW);
+            }
+            ck_assert_uint_eq(decide(which, nr[which], upper[k] | PTRACE_ATTACH, 0),
+                              REFUSED(EPERM));
+            ck_assert_uint_eq(decide(which, nr[which], upper[k] | PTRACE_SEIZE, 0), REFUSED(EPERM));
+        }
+    }
+}
+END_TEST
+
 START_TEST(limits_of_others)
 {
     const uint32_t nr[] = {302, 261}, syncfs_nr[] = {306, 267};
@@ -318,4 +337,5 @@ END_TEST
 SUITE_MAIN("seccomp", NULL, NULL, foreign_architectures_are_killed,
            x32_and_odd_numbers_are_never_allowed, dangerous_calls_are_refused,
            absent_calls_look_absent, ordinary_calls_are_allowed, terminal_injection,
-           namespaces_by_clone, socket_families, socket_protocols, limits_of_others, personalities)
+           namespaces_by_clone, socket_families, socket_protocols, tracing, limits_of_others,
+           personalities)
