@@ -111,6 +111,7 @@ START_TEST(memory_may_run_out_anywhere)
         "local b = require 'barchan'\n"
         "return { go = function(t) local x <close> = setmetatable({}, { __close = function() end "
         "})\n"
+        "  local more = ('y'):rep(60000)\n" /* a call may need more than loading did */
         "  local r = b.gather { function() return b.json.encode(t) end, function() b.sleep(0) "
         "error("
         "'x') end, function() error({ code = 'not_found', message = ('m'):rep(100) }) end }\n"

@@ -54,6 +54,7 @@ function T:test_functions()
     ["barchan.transcript"] = keys(barchan.transcript, is_function),
     ["barchan.Sandbox"] = methods(sbx), ["barchan.Files"] = methods(sbx.files),
     ["barchan.ExecResult"] = methods(assert(sbx:exec "true")), ["barchan.Stream"] = methods(sbx:stream "true"),
+    ["barchan.Process"] = methods(assert(sbx:spawn "true")),
     ["barchan.Model"] = methods(model), ["barchan.Toolset"] = methods(barchan.toolset {}),
     ["barchan.Agent"] = methods(barchan.agent { model = model }), ["barchan.Policies"] = methods(barchan.policies {}),
     ["barchan.Script"] = methods(barchan.script { file = dir.path .. "/loop.lua" }),
@@ -112,6 +113,7 @@ function T:test_options()
   local cases = {
     ["barchan.SandboxOptions"] = options_of(barchan.sandbox, { [UNKNOWN] = 1 }),
     ["barchan.ExecOptions"] = options_of(sbx.exec, sbx, { "x", [UNKNOWN] = 1 }),
+    ["barchan.SpawnOptions"] = options_of(sbx.spawn, sbx, { "x", [UNKNOWN] = 1 }),
     ["barchan.ModelOptions"] = options_of(barchan.model, { [UNKNOWN] = 1 }),
     ["barchan.CompleteOptions"] = turns,
     ["barchan.Tool"] = options_of(barchan.tool, { name = "x", [UNKNOWN] = 1 }),

@@ -14,6 +14,7 @@
 ---@field timeout? number seconds that creating it may take
 ---@field on_lease_end? string "terminate" (default) or "pause"
 ---@field idle_timeout? number seconds without work until it ends
+---@field mounts? { source: string, target: string, mode: string }[] folders and files of the host; mode "ro" or "rw"
 ---@field price? { cpu_hour: number, vcpu_hour: number, gib_hour: number } what it costs
 ---@field max_cost_micros? number with a price: millionths that it may cost
 
@@ -60,6 +61,29 @@ function Sandbox:exec(command) end
 ---@return barchan.Stream
 function Sandbox:stream(command) end
 
+---@class barchan.SpawnOptions: string[]
+---@field sh? string a command for /bin/sh, in the place of words
+---@field cwd? string working directory; /workspace
+---@field env? table<string, string> more variables
+---@field stdin? string what it reads; without it its input stays open for :write
+---@field timeout? number|boolean seconds, 60; false: none but the sandbox's lease
+---@field grace? number seconds between SIGTERM and SIGKILL
+---@field pty? { cols: integer, rows: integer } a terminal of this size
+---@field backlog? integer bytes kept of each stream; 1 MiB
+
+--- Starts a command and gives a handle that lives as long as it does. Its output is kept, the last `backlog` bytes
+--- of each stream, until it is read; the command is never held up by that. `<close>` kills it.
+---@param command string|barchan.SpawnOptions
+---@return barchan.Process? process
+---@return barchan.Error? err
+function Sandbox:spawn(command) end
+
+--- The processes of its commands: a list of { pid, parent, threads, state, id, cpu, memory, command } (the first
+--- 264), and how many there are.
+---@return table[]?
+---@return integer|barchan.Error count
+function Sandbox:processes() end
+
 --- id, state, end_reason, template, age, lease_left, running, layers (what holds, by which means).
 ---@return table
 function Sandbox:status() end
@@ -99,12 +123,71 @@ function Sandbox:terminate() end
 ---@field err_dropped integer bytes missing in the middle of err
 ---@field duration number seconds
 ---@field left_running integer processes that it left
+---@field program string? of one that could not be started: its name
+---@field cwd string? of one that could not be started: where it was to run
+---@field spawn_error string? why it could not be started
+---@field spawn_errno integer? the system's number for that
+---@field spawn_cwd boolean? it was the working directory that could not be entered
 ---@field usage { wall: number, cpu: number, user: number, system: number, max_rss: integer }
 local ExecResult = {}
 
 --- Whether it exited with 0.
 ---@return boolean
 function ExecResult:ok() end
+
+---@class barchan.Process a command that is held
+---@field id integer its number, as in sbx:processes()
+local Process = {}
+
+--- The next bytes of a stream, waiting for them, and how many were lost before them; nil at its end.
+---@param stream? string "out" (default) or "err"
+---@return string? bytes
+---@return integer|barchan.Error|nil dropped
+function Process:read(stream) end
+
+--- What a stream has from a cursor on, without waiting: bytes, the next cursor, how many bytes before these are no
+--- longer kept, and whether that was all.
+---@param stream? string "out" (default) or "err"
+---@param cursor? integer 0, the beginning
+---@return string? bytes
+---@return integer|barchan.Error next_cursor
+---@return integer dropped
+---@return boolean ended
+function Process:read_at(stream, cursor) end
+
+--- Both streams as they come: `for stream, bytes, dropped in p:output() do … end`.
+---@return function
+function Process:output() end
+
+--- Writes all of `data` to its standard input, waiting while that is full.
+---@param data string
+---@return boolean?
+---@return barchan.Error? err
+function Process:write(data) end
+
+--- Ends its input; at a terminal, as Ctrl-D does.
+function Process:close_input() end
+
+--- Sends a signal to its processes.
+---@param number integer
+function Process:signal(number) end
+
+--- A new size for its terminal.
+---@param columns integer
+---@param rows integer
+function Process:resize(columns, rows) end
+
+--- Kills it and all that it has started.
+function Process:kill() end
+
+--- Whether it still runs.
+---@return boolean
+function Process:running() end
+
+--- How it ended, waiting for that; nil when `seconds` are over before. Its output is read from the handle.
+---@param seconds? number
+---@return barchan.ExecResult?
+function Process:wait(seconds) end
 
 ---@class barchan.Stream a command whose output is read as it comes; call it for the next chunk
 local Stream = {}
