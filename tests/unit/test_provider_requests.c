@@ -297,9 +297,7 @@ START_TEST(effort_schema_and_cache)
          "gemini-3-pro",
          {"\"responseMimeType\":\"application/json\",\"responseJsonSchema\":{\"type\": \"object\"}",
           "\"thinkingConfig\":{\"thinkingLevel\":\"MINIMAL\"}"}},
-        {&bc_provider_gemini,
-         "gemini-2.5-pro",
-         {"\"thinkingConfig\":{\"thinkingBudget\":1024}"}},
+        {&bc_provider_gemini, "gemini-2.5-pro", {"\"thinkingConfig\":{\"thinkingBudget\":1024}"}},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bc_model_info model = {.name = cases[i].name, .base_url = "https://h"};
