@@ -267,6 +267,9 @@ START_TEST(the_doctor_reports)
         snprintf(needle, sizeof needle, "{\"name\":\"%s\",\"state\":\"", entries[i]);
         ck_assert_msg(strstr(json, needle) != NULL, "%s in %s", needle, json);
     }
+    /* Where sandboxes can be made, as here, nothing that they need is missing. */
+    ck_assert_msg(strstr(json, "\"name\":\"sandbox\",\"state\":\"ok\"") != NULL, "%s", json);
+    ck_assert_msg(strstr(json, "\"state\":\"missing\"") == NULL, "%s", json);
     barchan_free(json);
     ck_assert_uint_eq(barchan_sandbox_list(rt, NULL, 0), 0);
 }
