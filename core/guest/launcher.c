@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
@@ -33,6 +32,13 @@
 /* After this long without a request the next sandbox's network is made. */
 #define IDLE_MS 20
 
+/* The end of a sandbox, for the library. */
+struct report {
+    uint32_t tag, status, ending;
+    uint32_t counted; /* the times are the kernel's count */
+    uint64_t user_us, system_us;
+};
+
 struct launcher {
     int control_fd, host_pidfd, timer_fd;
     int alive_read_fd, alive_write_fd; /* every sandbox watches the reading end */
@@ -41,6 +47,10 @@ struct launcher {
     struct child *children;
     struct pollfd *polled;
     unsigned count, capacity;
+    /* Not taken by the socket yet. No request is read meanwhile, so there are never more than the
+     * sandboxes that there were, and one that could not start. */
+    struct report *unreported;
+    unsigned unreported_count;
 };
 
 static int64_t now_ms(void)
@@ -50,14 +60,15 @@ static int64_t now_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-static void send_control(const struct launcher *l, uint32_t type, uint32_t tag,
-                         const bc_wire_writer *payload)
+/* Never waits: a host that reads nothing must not keep the launcher from seeing it die. */
+static int send_control(const struct launcher *l, uint32_t type, uint32_t tag,
+                        const bc_wire_writer *payload)
 {
     unsigned char message[BC_FRAME_HEADER + 128];
     bc_wire_writer out = {.data = message, .len = BC_FRAME_HEADER, .cap = sizeof message};
     bc_wire_put(&out, payload->data, payload->len);
     bc_frame_put_header(message, type, tag, (uint32_t)payload->len);
-    send(l->control_fd, message, out.len, MSG_NOSIGNAL);
+    return (int)send(l->control_fd, message, out.len, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 /* ---- starting ---- */
@@ -69,7 +80,9 @@ static int grow(struct launcher *l)
     if (children != NULL) l->children = children;
     struct pollfd *polled = realloc(l->polled, (capacity + 3) * sizeof *polled);
     if (polled != NULL) l->polled = polled;
-    if (children == NULL || polled == NULL) return -1;
+    struct report *unreported = realloc(l->unreported, (capacity + 1) * sizeof *unreported);
+    if (unreported != NULL) l->unreported = unreported;
+    if (children == NULL || polled == NULL || unreported == NULL) return -1;
     l->capacity = capacity;
     return 0;
 }
@@ -122,21 +135,41 @@ static int start(struct launcher *l, struct plan *plan, const char *template, st
     return 0;
 }
 
-/* ---- requests ---- */
+/* ---- reports ---- */
 
-static void report_ended(const struct launcher *l, uint32_t tag, uint32_t status, uint32_t ending)
+static int send_report(const struct launcher *l, const struct report *report)
 {
     unsigned char bytes[28];
     bc_wire_writer payload = {.data = bytes, .cap = sizeof bytes};
-    uint64_t user_us = 0, system_us = 0;
-    bool counted = groups_read_cpu(&l->world.groups, tag, &user_us, &system_us);
-    bc_wire_put_u32(&payload, status);
-    bc_wire_put_u32(&payload, ending);
-    bc_wire_put_u32(&payload, counted);
-    bc_wire_put_u64(&payload, user_us);
-    bc_wire_put_u64(&payload, system_us);
-    send_control(l, BC_CONTROL_ENDED, tag, &payload);
+    bc_wire_put_u32(&payload, report->status);
+    bc_wire_put_u32(&payload, report->ending);
+    bc_wire_put_u32(&payload, report->counted);
+    bc_wire_put_u64(&payload, report->user_us);
+    bc_wire_put_u64(&payload, report->system_us);
+    return send_control(l, BC_CONTROL_ENDED, report->tag, &payload);
 }
+
+/* Sends what waits, in order. A failure other than a full socket means that the library is gone. */
+static void send_reports(struct launcher *l)
+{
+    unsigned sent = 0;
+    while (sent < l->unreported_count) {
+        if (send_report(l, &l->unreported[sent]) < 0 && errno == EAGAIN) break;
+        sent++;
+    }
+    l->unreported_count -= sent;
+    memmove(l->unreported, l->unreported + sent, l->unreported_count * sizeof *l->unreported);
+}
+
+static void report_ended(struct launcher *l, uint32_t tag, uint32_t status, uint32_t ending)
+{
+    struct report *report = &l->unreported[l->unreported_count++];
+    *report = (struct report){.tag = tag, .status = status, .ending = ending};
+    report->counted = groups_read_cpu(&l->world.groups, tag, &report->user_us, &report->system_us);
+    if (l->unreported_count == 1) send_reports(l);
+}
+
+/* ---- requests ---- */
 
 static void read_mounts(bc_wire_reader *in, struct mount_list *mounts)
 {
@@ -293,7 +326,8 @@ static void prepare_next(struct launcher *l)
 
 static void wait_and_handle(struct launcher *l)
 {
-    l->polled[0] = (struct pollfd){.fd = l->control_fd, .events = POLLIN};
+    short wanted = l->unreported_count > 0 ? POLLOUT : POLLIN;
+    l->polled[0] = (struct pollfd){.fd = l->control_fd, .events = wanted};
     l->polled[1] = (struct pollfd){.fd = l->host_pidfd, .events = POLLIN};
     l->polled[2] = (struct pollfd){.fd = l->timer_fd, .events = POLLIN};
     for (unsigned i = 0; i < l->count; i++) {
@@ -305,12 +339,13 @@ static void wait_and_handle(struct launcher *l)
     int ready = poll(l->polled, count + 3, prepared ? patience : IDLE_MS);
     if (ready < 0) return;
     if (ready == 0 && !prepared) prepare_next(l);
-    if (l->polled[1].revents != 0) shut_down(l);
+    if (l->polled[1].revents != 0 || l->polled[0].revents & POLLHUP) shut_down(l);
     /* Backwards, because burying moves the last one into the gap. */
     for (unsigned i = count; i-- > 0;) {
         if (l->polled[3 + i].revents != 0) bury(l, i);
     }
-    if (l->polled[0].revents != 0 && on_control(l) < 0) shut_down(l);
+    if (l->polled[0].revents & POLLOUT) send_reports(l);
+    if (l->polled[0].revents & POLLIN && on_control(l) < 0) shut_down(l);
     uint64_t expirations;
     if (l->polled[2].revents != 0) (void)!read(l->timer_fd, &expirations, sizeof expirations);
     check_leases(l);
@@ -329,36 +364,6 @@ static int open_launcher(struct launcher *l, struct failure *why)
     return network_prepare(&l->world, why);
 }
 
-/* What the host was started with must not decide what a sandbox can do. A hard limit that the host
- * has lowered is as high as an ordinary user gets. */
-static void set_limits(void)
-{
-    static const struct {
-        int resource;
-        rlim_t soft, hard;
-    } limits[] = {
-        {RLIMIT_CPU, RLIM_INFINITY, RLIM_INFINITY},
-        {RLIMIT_FSIZE, RLIM_INFINITY, RLIM_INFINITY},
-        {RLIMIT_DATA, RLIM_INFINITY, RLIM_INFINITY},
-        {RLIMIT_AS, RLIM_INFINITY, RLIM_INFINITY},
-        {RLIMIT_RTTIME, RLIM_INFINITY, RLIM_INFINITY},
-        {RLIMIT_STACK, 8u << 20, RLIM_INFINITY},
-        {RLIMIT_MEMLOCK, 8u << 20, 8u << 20}, /* the kernel's default */
-        {RLIMIT_RTPRIO, 0, 0},
-        {RLIMIT_NICE, 0, 0},
-        {RLIMIT_NOFILE, RLIM_INFINITY, RLIM_INFINITY}, /* a pidfd and a lock per sandbox */
-    };
-    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
-        __rlimit_resource_t resource = (__rlimit_resource_t)limits[i].resource;
-        struct rlimit limit = {.rlim_cur = limits[i].soft, .rlim_max = limits[i].hard};
-        struct rlimit old;
-        if (setrlimit(resource, &limit) == 0 || getrlimit(resource, &old) < 0) continue;
-        if (limit.rlim_max > old.rlim_max) limit.rlim_max = old.rlim_max;
-        if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
-        setrlimit(resource, &limit);
-    }
-}
-
 _Noreturn void launcher_main(int control_fd, int host_pidfd)
 {
     static struct launcher l;
@@ -366,7 +371,6 @@ _Noreturn void launcher_main(int control_fd, int host_pidfd)
     l.control_fd = control_fd;
     l.host_pidfd = host_pidfd;
     prctl(PR_SET_NAME, "barchan-launch");
-    set_limits();
     fcntl(control_fd, F_SETFD, FD_CLOEXEC);
     fcntl(host_pidfd, F_SETFD, FD_CLOEXEC);
     if (open_launcher(&l, &why) < 0) {

@@ -6,6 +6,7 @@
  */
 #include "launcher.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -28,6 +29,26 @@ static int open_private_dir(int dir, const char *name, mode_t mode)
     close(fd);
     errno = EPERM;
     return -1;
+}
+
+/* Removes what killed launchers left: lock files that nobody holds. */
+static void sweep(int slots_fd)
+{
+    int fd = openat(slots_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    if (dir == NULL) {
+        if (fd >= 0) close(fd);
+        return;
+    }
+    const struct dirent *entry;
+    while ((entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] == '.') continue;
+        int lock = openat(slots_fd, entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        if (lock < 0) continue;
+        if (flock(lock, LOCK_EX | LOCK_NB) == 0) unlinkat(slots_fd, entry->d_name, 0);
+        close(lock);
+    }
+    closedir(dir);
 }
 
 /* Whether this process's user namespace has the ids at all. */
@@ -62,6 +83,7 @@ int slots_open(struct world *world, struct failure *why)
     os_error = errno;
     close(barchan);
     if (world->slots_fd < 0) return fail_os(why, os_error, "the registry of ids, /run/barchan/ids");
+    sweep(world->slots_fd);
     return 0;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <linux/capability.h>
@@ -155,10 +156,41 @@ static int build_root(struct failure *why)
     return 0;
 }
 
+/* What the host was started with must not decide what a sandbox can do. A hard limit that the host
+ * has lowered is as high as an ordinary user gets. */
+static void set_limits(void)
+{
+    static const struct {
+        int resource;
+        rlim_t soft, hard;
+    } limits[] = {
+        {RLIMIT_CPU, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_FSIZE, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_DATA, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_AS, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_RTTIME, RLIM_INFINITY, RLIM_INFINITY},
+        {RLIMIT_STACK, 8u << 20, RLIM_INFINITY},
+        {RLIMIT_MEMLOCK, 8u << 20, 8u << 20}, /* the kernel's default */
+        {RLIMIT_RTPRIO, 0, 0},
+        {RLIMIT_NICE, 0, 0},
+        {RLIMIT_NOFILE, RLIM_INFINITY, RLIM_INFINITY}, /* a pidfd and a lock per sandbox */
+    };
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+        __rlimit_resource_t resource = (__rlimit_resource_t)limits[i].resource;
+        struct rlimit limit = {.rlim_cur = limits[i].soft, .rlim_max = limits[i].hard};
+        struct rlimit old;
+        if (setrlimit(resource, &limit) == 0 || getrlimit(resource, &old) < 0) continue;
+        if (limit.rlim_max > old.rlim_max) limit.rlim_max = old.rlim_max;
+        if (limit.rlim_cur > limit.rlim_max) limit.rlim_cur = limit.rlim_max;
+        setrlimit(resource, &limit);
+    }
+}
+
 int world_enter(struct world *world, struct failure *why)
 {
     *world = (struct world){.host_mounts_fd = -1, .own_mounts_fd = -1, .slots_fd = -1};
     groups_init(&world->groups);
+    set_limits();
     setsid();
     /* A session is a scheduling group, and a thousand sessions of a storm of forks would leave this
      * one a thousandth of the processor to end them with. Only root may ask for more. */

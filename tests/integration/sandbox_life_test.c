@@ -87,7 +87,7 @@ START_TEST(a_forked_child_of_the_host)
     }
     ck_assert_int_eq(waitpid(pid, &status, 0), pid);
     ck_assert_int_eq(status, 0);
-    ck_assert(wait_until(is_set, &done, 5000));
+    ck_assert(wait_until(is_set, &done, 20000));
     ck_assert_int_eq(done - 1, BARCHAN_EXEC_EXITED);
     sh_says("echo alive", "alive\n");
 }
@@ -102,7 +102,7 @@ START_TEST(terminating_under_a_command)
     barchan_runtime_pump(rt, 100, NULL);
     barchan_sandbox_terminate(sbx);
     ck_assert_int_eq(done, 0); /* told by the next pump */
-    ck_assert(wait_until(is_set, &done, 2000));
+    ck_assert(wait_until(is_set, &done, 20000));
     ck_assert_int_eq(done - 1, BARCHAN_EXEC_LOST);
     ck_assert_int_eq(status_of(sbx).running, 0);
 }
@@ -136,7 +136,7 @@ START_TEST(creating_without_waiting)
     ck_assert_int_eq(barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = "exit 0"),
                                                 on_exec_done, &done, NULL),
                      0);
-    ck_assert(wait_until(is_set, &done, 5000));
+    ck_assert(wait_until(is_set, &done, 20000));
     ck_assert_int_eq(done - 1, BARCHAN_EXEC_EXITED);
     ck_assert_int_eq(created.calls, 1);
     ck_assert_int_eq(created.code, 0);
@@ -157,7 +157,7 @@ START_TEST(destroyed_before_it_is_ready)
     ck_assert_int_eq(barchan_sandbox_create_start(&sbx, rt, PROFILE(.cancel = token), on_created,
                                                   &created, NULL),
                      0);
-    ck_assert(wait_until(is_created, &created, 2000));
+    ck_assert(wait_until(is_created, &created, 20000));
     ck_assert_int_eq(created.code, BARCHAN_ECANCELLED);
     ck_assert_int_eq(status_of(sbx).end_reason, BARCHAN_END_CREATE_FAILED);
     barchan_cancel_release(token);
@@ -209,9 +209,9 @@ START_TEST(a_lease_ends)
                                                 OPTIONS(.command = "trap '' TERM; sleep 100"),
                                                 on_exec_done, &done, NULL),
                      0);
-    ck_assert(wait_until(has_ended, sbx, 3000));
+    ck_assert(wait_until(has_ended, sbx, 20000));
     ck_assert_int_eq(status_of(sbx).end_reason, BARCHAN_END_LEASE_EXPIRED);
-    ck_assert(wait_until(is_set, &done, 1000));
+    ck_assert(wait_until(is_set, &done, 20000));
     ck_assert_int_eq(done - 1, BARCHAN_EXEC_LOST);
 }
 END_TEST

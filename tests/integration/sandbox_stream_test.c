@@ -141,7 +141,7 @@ START_TEST(an_end_waits_for_a_paused_reader)
     ck_assert_str_eq(s->out, "one\n");
     s->pause_at_once = 0;
     barchan_exec_resume(s->exec);
-    ck_assert(wait_until(is_done, s, 5000));
+    ck_assert(wait_until(is_done, s, 20000));
     ck_assert_str_eq(s->out, "one\ntwo\n");
     barchan_exec_result_clear(&s->result);
     free(s);
@@ -159,7 +159,7 @@ START_TEST(a_pause_longer_than_the_timeout)
     ck_assert_int_eq(s->done, 0);
     s->pause_at_once = 0;
     barchan_exec_resume(s->exec);
-    ck_assert(wait_until(is_done, s, 5000));
+    ck_assert(wait_until(is_done, s, 20000));
     /* It could not write all in time; what it wrote is there. */
     ck_assert_int_eq(s->result.reason, BARCHAN_EXEC_TIMEOUT);
     ck_assert_uint_ge(s->bytes, 250000);
@@ -207,7 +207,7 @@ START_TEST(input_by_stream)
     memset(s, 0, sizeof *s);
     start(s, OPTIONS(.command = "cat"));
     ck_assert_int_eq(barchan_exec_write(s->exec, "x", 1, &err), BARCHAN_EINVAL);
-    ck_assert(wait_until(is_done, s, 5000));
+    ck_assert(wait_until(is_done, s, 20000));
     barchan_exec_result_clear(&s->result);
     free(s);
 }
@@ -218,7 +218,7 @@ START_TEST(cancelling)
     struct stream *s = calloc(1, sizeof *s);
     s->cancel_at_once = 1;
     start(s, OPTIONS(.command = "trap '' TERM; echo x; sleep 100"));
-    ck_assert(wait_until(is_done, s, 3000));
+    ck_assert(wait_until(is_done, s, 20000));
     ck_assert_int_eq(s->result.reason, BARCHAN_EXEC_CANCELLED);
     ck_assert_str_eq(s->out, "x\n");
     barchan_exec_result_clear(&s->result);
@@ -228,13 +228,13 @@ START_TEST(cancelling)
     start(s, OPTIONS(.command = "sleep 100", .cancel = token));
     barchan_runtime_pump(rt, 50, NULL);
     barchan_cancel_trigger(token);
-    ck_assert(wait_until(is_done, s, 3000));
+    ck_assert(wait_until(is_done, s, 20000));
     ck_assert_int_eq(s->result.reason, BARCHAN_EXEC_CANCELLED);
     barchan_exec_result_clear(&s->result);
     /* One that was triggered before. */
     memset(s, 0, sizeof *s);
     start(s, OPTIONS(.command = "sleep 100", .cancel = token));
-    ck_assert(wait_until(is_done, s, 3000));
+    ck_assert(wait_until(is_done, s, 20000));
     ck_assert_int_eq(s->result.reason, BARCHAN_EXEC_CANCELLED);
     barchan_exec_result_clear(&s->result);
     barchan_cancel_release(token);
@@ -252,7 +252,7 @@ START_TEST(signalling)
         barchan_runtime_pump(rt, 10, NULL);
     }
     ck_assert_int_eq(barchan_exec_signal(s->exec, 10, NULL), 0);
-    ck_assert(wait_until(is_done, s, 5000));
+    ck_assert(wait_until(is_done, s, 20000));
     ck_assert_str_eq(s->out, "ready\nusr1\n");
     ck_assert_int_eq(s->result.exit_code, 3);
     barchan_exec_result_clear(&s->result);
@@ -265,7 +265,7 @@ START_TEST(destroyed_inside_a_callback)
     struct stream *s = calloc(1, sizeof *s);
     s->destroy_at_once = 1;
     start(s, OPTIONS(.command = "while :; do echo x; done"));
-    ck_assert(wait_until(is_done, s, 3000));
+    ck_assert(wait_until(is_done, s, 20000));
     ck_assert_int_eq(s->result.reason, BARCHAN_EXEC_LOST);
     barchan_exec_result_clear(&s->result);
     free(s);

@@ -166,10 +166,12 @@ class Exec(unittest.TestCase):
         self.assertNotIn(b"leak", done.stdout)
 
     def test_interrupt(self):
-        process = subprocess.Popen([BIN, "exec", "--", "sleep", "100"], env=CLEAN)
-        time.sleep(0.5)
+        process = subprocess.Popen([BIN, "exec", "--", "sh", "-c", "echo started; exec sleep 100"], env=CLEAN,
+                                   stdout=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"started\n")
         process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(10), 130)
+        self.assertEqual(process.wait(20), 130)
+        process.stdout.close()
 
 
 class Output(unittest.TestCase):
@@ -287,7 +289,7 @@ class Run(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), b"ready\n")
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.stdout.read(), b"closed\n")
-            self.assertEqual(process.wait(10), 130)
+            self.assertEqual(process.wait(20), 130)
 
 
     def test_one_signal_ends_a_script_that_never_waits(self):
@@ -608,7 +610,7 @@ class Tools(unittest.TestCase):
             write("return")
             self.assertIn(b"refused, the old set stays: " + folder.encode(), process.stdout.readline())
             process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(10), 130)
+            self.assertEqual(process.wait(20), 130)
             process.stdout.close()
 
 

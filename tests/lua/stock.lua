@@ -91,7 +91,9 @@ function T:test_interrupt_ends_a_wait()
   local file = assert(io.open(script, "w"))
   file:write [[local b = require "barchan" io.stdout:write "ready\n" io.stdout:flush() b.sleep(60)]]
   file:close()
-  local pipe = assert(io.popen("lua5.4 " .. script .. " 2>&1 & pid=$!; sleep 0.5; kill -INT $pid; wait $pid; echo code $?"))
+  local pipe = assert(io.popen(
+    "exec 2>&1; said=$(mktemp); lua5.4 " .. script .. " > $said & pid=$!; until grep -q ready $said; do sleep 0.02; done;" ..
+    " kill -INT $pid; wait $pid; echo code $?; rm $said"))
   local text = pipe:read "a"
   pipe:close()
   os.remove(script)
