@@ -150,12 +150,18 @@ void groups_open(struct groups *g)
     find_hierarchies(g);
     open_oom_count(g);
     if (g->of[IN_V2].parent_fd >= 0) choose_v2_parent(g);
+    bool any = false;
     for (int i = 0; i < HIERARCHIES; i++) {
         struct hierarchy *h = &g->of[i];
-        if (h->parent_fd < 0 || faccessat(h->parent_fd, ".", W_OK, AT_EACCESS) == 0) continue;
-        close(h->parent_fd);
-        h->parent_fd = -1;
+        if (h->parent_fd < 0) continue;
+        if (faccessat(h->parent_fd, ".", W_OK, AT_EACCESS) == 0) {
+            any = true;
+        } else {
+            close(h->parent_fd);
+            h->parent_fd = -1;
+        }
     }
+    if (!any) return; /* nothing to register, and no place to make for that */
     if (!registry_open(g) || !group_make_own(g, IN_V2)) return;
     struct hierarchy *v2 = &g->of[IN_V2];
     if (g->v2_memory) can_hold(v2->dir_fd, "memory");

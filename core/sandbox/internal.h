@@ -34,7 +34,7 @@ struct bc_stream {
 struct barchan_sandbox {
     barchan_sandbox *next, *prev; /* of the room, newest first */
     barchan_runtime *rt;
-    bc_room *room;
+    bc_room *room; /* NULL: the runtime has ended */
     bc_resident resident;
     const bc_backend *backend;
     int refs;           /* the handle's and the backend's */

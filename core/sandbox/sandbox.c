@@ -39,6 +39,10 @@ static void end_room(void *data)
         if (sbx->backend_held) bc_sandbox_gone(sbx, BC_ENDING_KILLED, NULL);
         if (kept) bc_sandbox_unref(sbx);
     }
+    /* A last question may still hold one; its answer is about to be given. */
+    for (sbx = room->sandboxes; sbx != NULL; sbx = sbx->next) {
+        sbx->room = NULL;
+    }
     free(room);
 }
 
@@ -65,7 +69,7 @@ void bc_sandbox_unref(barchan_sandbox *sbx)
     if (--sbx->refs > 0) return;
     if (sbx->prev != NULL) sbx->prev->next = sbx->next;
     if (sbx->next != NULL) sbx->next->prev = sbx->prev;
-    if (sbx->room->sandboxes == sbx) sbx->room->sandboxes = sbx->next;
+    if (sbx->room != NULL && sbx->room->sandboxes == sbx) sbx->room->sandboxes = sbx->next;
     bc_profile_clear(sbx);
     bc_buf_clear(&sbx->layers);
     if (sbx->guest_fd >= 0) close(sbx->guest_fd);

@@ -268,6 +268,10 @@ static int host_without_memory(const char *group)
 
 START_TEST(the_kernel_takes_process_1)
 {
+#ifdef __SANITIZE_ADDRESS__
+    printf("SKIP the_kernel_takes_process_1: with a sanitizer the host is the largest\n");
+    return;
+#endif
     char group[64], limit[96];
     int status;
     snprintf(group, sizeof group, "/sys/fs/cgroup/memory/barchan-test-%d", (int)getpid());
