@@ -29,8 +29,6 @@
 #define BL_JSON_MAX_ITEMS (1 << 24)
 /* Collecting in full when memory is short may take a tenth of the time. */
 #define BL_COLLECT_SHARE 10
-/* A struct of options has some dozens of fields; more is a struct_size that nobody set. */
-#define BL_MAX_STRUCT_BYTES ((size_t)4096)
 /* A script's name: a path below a folder. */
 #define BL_SCRIPT_MAX_NAME 200
 /* Scripts are written by people; a megabyte is a year's work. (Files: BC_SCRIPT_MAX_BYTES.) */

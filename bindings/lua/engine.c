@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/error.h"
+#include "base/options.h"
+#include "runtime/loop.h"
 #include "call.h"
 #include "errors.h"
 #include "library.h"
@@ -18,29 +20,6 @@ int bl_engine_check(const barchan_engine *engine, barchan_error *err)
         return bc_error_set(err, BARCHAN_ECLOSED, "the engine ended with its runtime");
     }
     return bc_runtime_check(engine->rt, err);
-}
-
-/* ---- options ---- */
-
-int bl_copy_struct(void *to, size_t size, const void *from, barchan_error *err)
-{
-    size_t given;
-    memset(to, 0, size);
-    if (from == NULL) return 0;
-    memcpy(&given, from, sizeof given);
-    if (given < sizeof given || given > BL_MAX_STRUCT_BYTES) {
-        return bc_error_set(err, BARCHAN_EINVAL, "struct_size is %zu; set it to sizeof the struct",
-                            given);
-    }
-    for (size_t i = size; i < given; i++) {
-        if (((const char *)from)[i] != 0) {
-            return bc_error_set(err, BARCHAN_EUNSUPPORTED,
-                                "an option is set that this version (%s) does not have",
-                                barchan_version());
-        }
-    }
-    memcpy(to, from, given < size ? given : size);
-    return 0;
 }
 
 /* ---- memory ---- */
@@ -209,7 +188,7 @@ int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
     if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;
     int rc = bc_runtime_check(rt, err);
-    if (rc == 0) rc = bl_copy_struct(&full, sizeof full, options, err);
+    if (rc == 0) rc = bc_options_copy(&full, sizeof full, options, err);
     if (rc == 0 && (unsigned)full.library > BARCHAN_LIBRARY_FULL) {
         rc = bc_error_set(err, BARCHAN_EINVAL, "library is %d; it is safe (0) or full (1)",
                           (int)full.library);
@@ -235,6 +214,8 @@ int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
 void barchan_engine_destroy(barchan_engine *engine)
 {
     if (engine == NULL) return;
+    /* A forked child must not close what its parent waits for. */
+    if (engine->L != NULL && !bc_runtime_is_own(engine->rt)) return;
     bc_resident_remove(&engine->resident);
     close_state(engine);
     bl_engine_scripts_close(engine);

@@ -37,8 +37,5 @@ int bl_engine_scripts_open(barchan_engine *engine, const barchan_engine_options 
 void bl_engine_scripts_close(barchan_engine *engine);
 int bl_engine_path_allowed(const bl_state *state, const char *path);
 const char *bl_engine_text(const bl_state *state, const char *name, size_t *len);
-/* Copies a struct of a host's, which may be older and smaller, or newer and larger when what it has
- * more is zero. NULL: all zero. */
-int bl_copy_struct(void *to, size_t size, const void *from, barchan_error *err);
 
 #endif

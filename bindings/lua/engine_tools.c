@@ -5,6 +5,7 @@
 #include <string.h>
 #include "base/error.h"
 #include "base/json_scan.h"
+#include "base/options.h"
 #include "bounds.h"
 
 static void free_tool(bl_host_tool *tool)
@@ -70,7 +71,7 @@ int barchan_engine_add_tool(barchan_engine *engine, const barchan_tool *tool, ba
     int rc = bl_engine_check(engine, err);
     if (rc < 0) return rc;
     if (tool == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the tool is NULL");
-    rc = bl_copy_struct(&full, sizeof full, tool, err);
+    rc = bc_options_copy(&full, sizeof full, tool, err);
     if (full.parameters_json == NULL) full.parameters_json = no_parameters;
     if (rc == 0) rc = check_name(full.name, err);
     if (rc == 0) rc = check_parameters(full.parameters_json, err);

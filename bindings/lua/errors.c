@@ -1,6 +1,7 @@
 #include "errors.h"
 
 #include <lauxlib.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
@@ -99,6 +100,15 @@ static void copy_field(lua_State *L, const char *key, char *out, size_t size)
     lua_pop(L, 1);
 }
 
+static int read_int(lua_State *L, const char *key)
+{
+    lua_pushstring(L, key);
+    int isnum = lua_rawget(L, 2) == LUA_TNUMBER;
+    lua_Integer value = isnum ? lua_tointeger(L, -1) : 0;
+    lua_pop(L, 1);
+    return value >= INT_MIN && value <= INT_MAX ? (int)value : 0;
+}
+
 /* Protected: err and the thrown value. Even reading a field may need memory. */
 static int l_read_error(lua_State *L)
 {
@@ -118,8 +128,13 @@ static int l_read_error(lua_State *L)
     copy_field(L, "provider_code", err->provider_code, sizeof err->provider_code);
     copy_field(L, "request_id", err->request_id, sizeof err->request_id);
     err->code = code_from_name(code);
-    lua_pushliteral(L, "status");
-    if (lua_rawget(L, 2) == LUA_TNUMBER) err->http_status = (int)lua_tointeger(L, -1);
+    err->http_status = read_int(L, "status");
+    err->os_error = read_int(L, "os_error");
+    lua_pushliteral(L, "retry_after");
+    lua_Number seconds = lua_rawget(L, 2) == LUA_TNUMBER ? lua_tonumber(L, -1) : -1;
+    if (seconds >= 0 && seconds <= 1e9) {
+        err->retry_after_ms = (long)(seconds * 1000 + 0.5);
+    }
     lua_pushliteral(L, "retryable");
     lua_rawget(L, 2);
     err->retryable = lua_toboolean(L, -1);

@@ -11,10 +11,13 @@
 #define MODEL_META "barchan.core.model"
 #define COMPLETION_META "barchan.core.completion"
 
+/* Text that nobody has read yet is joined, so that a server of one-byte deltas fills no memory. */
+#define JOINED_BYTES ((size_t)65536)
+
 typedef struct delta {
     struct delta *next;
     barchan_delta_kind kind;
-    size_t len;
+    size_t len, cap;
     char data[];
 } delta;
 
@@ -27,6 +30,7 @@ struct completion {
     size_t reply_len;
     barchan_error err;
     int ended, failed;
+    int lost; /* there was no memory for a delta */
 };
 
 static barchan_model *check_model(lua_State *L, int index)
@@ -139,19 +143,42 @@ static int l_model_close(lua_State *L)
 
 /* ---- callbacks of the core ---- */
 
+static int joins(const delta *last, barchan_delta_kind kind, size_t len)
+{
+    int is_text = kind == BARCHAN_DELTA_TEXT || kind == BARCHAN_DELTA_REASONING;
+    return last != NULL && is_text && last->kind == kind && len <= last->cap - last->len;
+}
+
+static int keep_delta(struct completion *self, barchan_delta_kind kind, const char *data,
+                      size_t len)
+{
+    delta *last = self->last;
+    if (!joins(last, kind, len)) {
+        /* Neighbours of a lone delta will join it only when it is not read in time. */
+        size_t cap = last == NULL ? len : JOINED_BYTES;
+        if (cap < len || kind == BARCHAN_DELTA_TOOL_CALL) cap = len;
+        delta *item = malloc(sizeof *item + cap);
+        if (item == NULL) return -1;
+        *item = (delta){.kind = kind, .cap = cap};
+        if (last != NULL)
+            last->next = item;
+        else
+            self->first = item;
+        self->last = last = item;
+    }
+    memcpy(last->data + last->len, data, len);
+    last->len += len;
+    return 0;
+}
+
 static void on_delta(barchan_delta_kind kind, const char *data, size_t len, void *ud)
 {
     struct completion *self = ((bl_link *)ud)->owner;
-    if (self == NULL) return;
-    delta *item = malloc(sizeof *item + len);
-    if (item == NULL) return; /* the reply still has the text */
-    *item = (delta){.kind = kind, .len = len};
-    memcpy(item->data, data, len);
-    if (self->last != NULL)
-        self->last->next = item;
-    else
-        self->first = item;
-    self->last = item;
+    if (self == NULL || self->lost) return;
+    if (keep_delta(self, kind, data, len) < 0) {
+        self->lost = 1;
+        if (self->core != NULL) barchan_completion_cancel(self->core);
+    }
     bl_op_ready(&self->op);
 }
 
@@ -164,7 +191,10 @@ static void on_complete(const char *reply, size_t len, const barchan_error *err,
     self->link = NULL;
     self->core = NULL;
     self->ended = 1;
-    if (err == NULL) {
+    if (self->lost) {
+        self->failed = 1;
+        bc_error_nomem(&self->err);
+    } else if (err == NULL) {
         self->reply = malloc(len + 1);
         if (self->reply != NULL) {
             memcpy(self->reply, reply, len);

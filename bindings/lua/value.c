@@ -1,4 +1,5 @@
 #include "value.h"
+#include "errors.h"
 
 #include <lauxlib.h>
 #include <math.h>
@@ -320,9 +321,7 @@ static int l_json_decode(lua_State *L)
     lua_settop(L, 1);
     if (bl_push_json(L, text, len, &err) < 0) {
         lua_settop(L, 1);
-        lua_pushnil(L);
-        lua_pushstring(L, err.message);
-        return 2;
+        return bl_fail(L, &err);
     }
     return 1;
 }

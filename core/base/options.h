@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include "error.h"
 
-/* Copies a caller's options struct of any age: what it lacks is zero, what is newer than this
- * library is left out. NULL is all zero. A struct_size of 0 is refused: it would drop every option.
- */
+/* Copies a caller's options struct of any age: what it lacks is zero; options that are newer than
+ * this library must be zero (EUNSUPPORTED). NULL is all zero. A struct_size of 0 is refused: it
+ * would drop every option. */
 int bc_options_copy(void *to, size_t size, const void *from, barchan_error *err);
 
 #endif

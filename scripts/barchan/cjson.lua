@@ -11,7 +11,7 @@ local cjson = {
 --- Throws on text that is not JSON, as lua-cjson does.
 function cjson.decode(text)
   local value, problem = core.json.decode(text)
-  if problem then error(problem, 2) end
+  if problem then error(problem.message, 2) end
   return value
 end
 

@@ -248,7 +248,7 @@ local function take_output(reply, wanted)
   if reply.stop_reason ~= "end_turn" and reply.stop_reason ~= "stop_sequence" then return end
   local ok, value, err = pcall(core.json.decode, reply.text)
   if not ok or value == nil then
-    reply.output_error = "the answer is no JSON: " .. tostring(ok and err or value)
+    reply.output_error = "the answer is no JSON: " .. (ok and err.message or tostring(value))
     return
   end
   local fits, problems = schema.check(value, wanted)

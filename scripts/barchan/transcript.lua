@@ -63,11 +63,12 @@ function transcript.read(path)
   local events, number = {}, 0
   for line in file:lines() do
     number = number + 1
-    local event, message = core.json.decode(line)
-    if message or type(event) ~= "table" then
+    local event, err = core.json.decode(line)
+    if err or type(event) ~= "table" then
       if file:read(0) == nil then break end
       file:close()
-      return nil, failure(("transcript: %s:%d: %s"):format(path, number, message or "not an object"))
+      local reason = err and err.message or "not an object"
+      return nil, failure(("transcript: %s:%d: %s"):format(path, number, reason))
     end
     events[#events + 1] = event
   end

@@ -155,6 +155,42 @@ START_TEST(a_forked_child_is_refused_and_the_parent_goes_on)
 }
 END_TEST
 
+START_TEST(destroying_in_a_forked_child_touches_nothing)
+{
+    load("kept = setmetatable({}, { __gc = function() print 'closed' end }) return {}");
+    pid_t pid = fork();
+    if (pid == 0) {
+        barchan_engine_destroy(engine);
+        _exit(printed[0] == '\0' ? 0 : 1);
+    }
+    expect_child(pid, 0);
+    barchan_engine_destroy(engine);
+    engine = NULL;
+    ck_assert_ptr_nonnull(strstr(printed, "closed"));
+}
+END_TEST
+
+START_TEST(an_error_crosses_whole)
+{
+    static const char text[] =
+        "return { f = function() error { code = 'rate_limited', message = 'slow down', where = 'w',"
+        " status = 429, os_error = 5, provider_code = 'p', request_id = 'r', retry_after = 1.5,"
+        " retryable = true } end, g = function() error { code = 'io', retry_after = 1e300 } end }";
+    load(text);
+    ck_assert_int_eq(barchan_engine_call(engine, "f", NULL, NULL, NULL, &err), BARCHAN_ERATE);
+    ck_assert_ptr_nonnull(strstr(err.message, "slow down"));
+    ck_assert_str_eq(err.where, "w");
+    ck_assert_int_eq(err.http_status, 429);
+    ck_assert_int_eq(err.os_error, 5);
+    ck_assert_str_eq(err.provider_code, "p");
+    ck_assert_str_eq(err.request_id, "r");
+    ck_assert_int_eq(err.retry_after_ms, 1500);
+    ck_assert_int_eq(err.retryable, 1);
+    ck_assert_int_eq(barchan_engine_call(engine, "g", NULL, NULL, NULL, &err), BARCHAN_EIO);
+    ck_assert_int_eq(err.retry_after_ms, -1);
+}
+END_TEST
+
 static void *use_an_engine(void *ud)
 {
     barchan_runtime *own_rt = NULL;
@@ -269,6 +305,7 @@ END_TEST
 SUITE_MAIN("engine_misuse", engine_setup, engine_teardown, null_is_an_error_everywhere,
            odd_names_and_arguments, scripts_of_every_kind_of_file,
            a_forked_child_is_refused_and_the_parent_goes_on,
+           destroying_in_a_forked_child_touches_nothing, an_error_crosses_whole,
            sixty_four_threads_have_engines_of_their_own, few_descriptors_no_stdio_no_environment,
            a_locale_with_a_decimal_comma_changes_nothing,
            the_environment_gives_a_safe_engine_no_scripts)

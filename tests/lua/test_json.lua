@@ -58,14 +58,16 @@ function T:test_what_is_not_json_is_refused_with_the_place()
   for _, text in ipairs(bad) do
     local value, problem = json.decode(text)
     lu.assertNil(value, text)
-    lu.assertStrContains(problem, "byte", false, text)
+    lu.assertStrContains(problem.message, "byte", false, text)
+    lu.assertEquals(problem.code, "protocol")
   end
 end
 
 function T:test_depth_is_bounded()
   lu.assertNotNil(json.decode(("["):rep(100) .. ("]"):rep(100)))
   local _, problem = json.decode(("["):rep(100000))
-  lu.assertStrContains(problem, "nests deeper")
+  lu.assertStrContains(problem.message, "nests deeper")
+  lu.assertEquals(problem.code, "limit")
   local t = {}
   t.self = t
   lu.assertErrorMsgContains("nests too deep", json.encode, t)

@@ -94,7 +94,7 @@ typedef struct barchan_engine_options {
 BARCHAN_API int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
                                       const barchan_engine_options *options, barchan_error *err);
 /* Cancels its calls (their callbacks run, with BARCHAN_ECANCELLED), runs what scripts left to be
- * closed, frees it. NULL is ignored. */
+ * closed, frees it. NULL is ignored, and so is the parent's engine in a forked child. */
 BARCHAN_API void barchan_engine_destroy(barchan_engine *engine);
 
 /* Runs a script file as a task, waiting, and keeps the table of functions that it returns

@@ -14,7 +14,7 @@ function json.encode(value) end
 --- The value of JSON text.
 ---@param text string
 ---@return any
----@return string? message
+---@return barchan.Error? err code "protocol", or "limit" where it nests too deep
 function json.decode(text) end
 
 --- Marks a table as an array, also when it is empty.

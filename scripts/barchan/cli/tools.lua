@@ -62,7 +62,7 @@ local function call(given, rest)
   if #rest > 2 then args.fail("call: unexpected argument '%s'", rest[3]) end
   if not name then args.fail("call: the tool's name is missing") end
   local arguments, problem = core.json.decode(json)
-  if problem then args.fail("call: the arguments are not JSON: %s", problem) end
+  if problem then args.fail("call: the arguments are not JSON: %s", problem.message) end
   local sbx, err = sandbox.create { template = given.template }
   if not sbx then error(err, 0) end
   local _ <close> = sbx

@@ -1,0 +1,61 @@
+#include <string.h>
+#include "base/options.h"
+#include "suite.h"
+
+/* What a library and a host of different versions call the same struct. */
+struct known {
+    size_t struct_size;
+    int first, second;
+};
+struct newer {
+    struct known known;
+    int third;
+};
+
+static int copy(struct known *to, const void *from)
+{
+    barchan_error err;
+    memset(to, 0x55, sizeof *to);
+    return bc_options_copy(to, sizeof *to, from, &err);
+}
+
+START_TEST(none_is_all_defaults)
+{
+    struct known to;
+    ck_assert_int_eq(copy(&to, NULL), 0);
+    ck_assert(to.first == 0 && to.second == 0);
+}
+END_TEST
+
+START_TEST(an_older_host_leaves_the_rest_at_its_default)
+{
+    struct known to, from = {offsetof(struct known, second), 1, 2};
+    ck_assert_int_eq(copy(&to, &from), 0);
+    ck_assert(to.first == 1 && to.second == 0);
+}
+END_TEST
+
+START_TEST(a_newer_host_may_ask_for_nothing_new)
+{
+    struct known to;
+    struct newer from = {{sizeof from, 1, 2}, 0};
+    ck_assert_int_eq(copy(&to, &from), 0);
+    ck_assert(to.first == 1 && to.second == 2);
+    from.third = 1;
+    ck_assert_int_eq(copy(&to, &from), BARCHAN_EUNSUPPORTED);
+}
+END_TEST
+
+START_TEST(a_size_that_nobody_set_is_refused)
+{
+    static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, 4097, SIZE_MAX};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        struct known to, from = {sizes[i], 1, 2};
+        ck_assert_int_eq(copy(&to, &from), BARCHAN_EINVAL);
+        ck_assert(to.first == 0 && to.second == 0);
+    }
+}
+END_TEST
+
+UNIT_MAIN("options", none_is_all_defaults, an_older_host_leaves_the_rest_at_its_default,
+          a_newer_host_may_ask_for_nothing_new, a_size_that_nobody_set_is_refused)
