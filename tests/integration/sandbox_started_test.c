@@ -48,6 +48,26 @@ START_TEST(the_doctor_reports_later)
 }
 END_TEST
 
+static void on_list(barchan_process_list *list, const barchan_error *err, void *ud)
+{
+    note(ud, err, list != NULL && list->total > 0 ? "some" : NULL);
+}
+
+START_TEST(the_processes_are_told_later)
+{
+    struct report report = {0};
+    barchan_error err;
+    barchan_exec_options options = {
+        .struct_size = sizeof options, .command = "sleep 60 >/dev/null 2>&1 &", .detach = 1};
+    barchan_exec_result r = run(&options);
+    barchan_exec_result_clear(&r);
+    ck_assert_int_eq(barchan_sandbox_processes_start(sbx, on_list, &report, &err), 0);
+    ck_assert(wait_until(reported, &report, 20000));
+    ck_assert_int_eq(report.code, 0);
+    ck_assert_str_eq(report.text, "some");
+}
+END_TEST
+
 START_TEST(a_pause_is_started_and_ended)
 {
     struct report paused = {0}, resumed = {0};
@@ -145,6 +165,7 @@ END_TEST
 int main(void)
 {
     const TTest *with_sandbox[] = {the_doctor_reports_later,
+                                   the_processes_are_told_later,
                                    a_pause_is_started_and_ended,
                                    a_write_goes_on_when_its_source_has_more,
                                    a_write_that_is_cancelled_leaves_nothing,

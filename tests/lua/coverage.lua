@@ -5,8 +5,8 @@ local coverage = {}
 local called = {} -- function -> true
 local options = {} -- where they are taken -> { name -> whether it was given }
 
--- Options of these are those of another, which has them all used: what is checked is the names.
-local same_as_others = { turns = true }
+-- Options of these are those of another (complete, exec), which has them all used.
+local same_as_others = { turns = true, spawn = true }
 
 local function of_core()
   for i = 1, 50 do
@@ -24,7 +24,7 @@ local function on_call()
   local _, given = debug.getlocal(2, 2)
   local _, spec = debug.getlocal(2, 3)
   if type(given) ~= "table" or type(spec) ~= "table" then return end
-  where = where:gsub(" '.*", "")
+  where = where:gsub(" '.*", ""):gsub("%[%d+%]", "")
   local here = options[where] or {}
   options[where] = here
   for name in pairs(spec) do here[name] = here[name] or given[name] ~= nil end

@@ -103,6 +103,32 @@ function T:test_a_stream_is_signalled_fed_and_cancelled()
   lu.assertIsTable(barchan.toolset({}):bind { sandbox = sbx })
 end
 
+function T:test_a_held_command_is_fed_resized_and_signalled()
+  local sbx <close> = assert(barchan.sandbox())
+  local p <close> = assert(sbx:spawn { sh = "read x; echo $x; stty size; sleep 60", pty = { cols = 80, rows = 24 },
+    cwd = "/tmp", env = { A = "1" }, grace = 0.1, timeout = 30, backlog = 4096 })
+  assert(p:resize(100, 30))
+  assert(p:write "fed\n")
+  support.eventually(function() return p:read_at("out", 0):find "30 100" end, "no size")
+  p:signal(9)
+  lu.assertEquals({ p:wait(20).reason, p:running() }, { "signaled", false })
+  local reader = assert(sbx:spawn "sleep 0.2; wc -c")
+  assert(reader:write(("x"):rep(1 << 20))) -- more than there is room for: it waits
+  reader:close_input()
+  lu.assertEquals(reader:wait(20).exit_code, 0)
+  lu.assertStrContains(reader:read(), "1048576")
+  do local _ <close> = reader.handle end
+end
+
+function T:test_the_terminal_of_the_program()
+  local terminal <close> = core.sandbox.terminal()
+  local columns, rows_or_err = terminal:size()
+  lu.assertTrue(columns == nil and rows_or_err.message ~= nil or columns > 0)
+  if core.host.is_terminal(0) then return end -- it is somebody's: leave it as it is
+  lu.assertNil((terminal:raw()))
+  terminal:restore()
+end
+
 function T:test_options_of_models()
   local model = assert(barchan.model {
     provider = "openai", name = "m", base_url = "http://127.0.0.1:1", allow_plain_http = true, use_key = true,
