@@ -157,7 +157,7 @@ static int l_spawn_load(lua_State *L)
     luaL_checktype(L, 1, LUA_TFUNCTION);
     bl_task *task = bl_task_spawn(L, lua_gettop(L) - 1, NULL, NULL);
     task->loads = 1;
-    if (lua_gethook(task->co) == NULL) bl_watchdog_watch(task->co);
+    bl_watchdog_watch(task->co);
     return 1;
 }
 

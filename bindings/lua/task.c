@@ -35,6 +35,7 @@ void bl_task_limit(bl_task *task, barchan_cancel *token, int64_t deadline_us)
     task->token = barchan_cancel_retain(token);
     task->deadline_us = deadline_us;
     int limited = token != NULL || deadline_us != 0;
+    /* A hook that an operator's script has set by its debug library is its own. */
     if (limited && lua_gethook(task->co) == NULL) bl_watchdog_watch(task->co);
 }
 

@@ -54,6 +54,10 @@ endif()
 
 barchan_program_test(lua/suites $<TARGET_FILE:barchan_cli> run ${PROJECT_SOURCE_DIR}/tests/lua/run.lua)
 barchan_program_test(integration/cli ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_cli.py)
+add_executable(two_states_test two_states_test.c)
+target_include_directories(two_states_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
+target_link_libraries(two_states_test PRIVATE barchan_build PkgConfig::LUA PkgConfig::CHECK)
+barchan_program_test(integration/two_states $<TARGET_FILE:two_states_test>)
 barchan_program_test(integration/stock-lua ${_preload} lua5.4 ${PROJECT_SOURCE_DIR}/tests/lua/stock.lua)
 add_test(NAME integration/examples COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
   BARCHAN_SANITIZE=${BARCHAN_SANITIZE} ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)

@@ -70,6 +70,14 @@ check "barchan.so exports what is listed" exports_only "$libdir/lua/5.4/barchan.
 check "the headers declare what libbarchan-core.so exports" declares libbarchan-core.txt $core_headers
 check "the headers declare what libbarchan.so exports" declares libbarchan.txt $core_headers "$headers/engine.h"
 
+called_by_tests() {
+    for symbol in $(cat "$source_dir"/tests/data/exports/libbarchan.txt); do
+        grep -rqw --include='*.c' --include='*.cc' "$symbol" "$source_dir/tests" || { echo "no test calls $symbol"; missing=1; }
+    done
+    [ -z "${missing:-}" ]
+}
+check "each exported function is called by a test" called_by_tests
+
 headers_compile() {
     for header in "$work"/usr/include/barchan/*.h; do
         cc -x c -std=c11 -pedantic -Wall -Wextra -Werror -I"$work/usr/include" -fsyntax-only "$header" &&

@@ -7,11 +7,13 @@ package.path = here .. "/?.lua;" .. package.path .. ";/usr/share/lua/5.4/?.lua"
 local luaunit = require "luaunit"
 
 local files = { ... }
-if #files == 0 then
+local whole = #files == 0
+if whole then
   files = {
     "test_options", "test_json", "test_task", "test_schema", "test_tool", "test_toolset",
     "test_library", "test_model", "test_agent", "test_sandbox", "test_files", "test_reload", "test_policy",
     "test_script", "test_handles", "test_meta",
+    "test_primitives",
   }
 end
 
@@ -19,6 +21,10 @@ for _, name in ipairs(files) do
   for suite, tests in pairs(require(name)) do _G[suite] = tests end
 end
 
+-- The whole of the suites must have used the whole of what is exported.
+local coverage = require "coverage"
+if whole then coverage.start() end
 local runner = luaunit.LuaUnit.new()
 runner:setOutputType "text"
-return runner:runSuite "--verbose"
+local failures = runner:runSuite "--verbose"
+return whole and failures + coverage.report() or failures
