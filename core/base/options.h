@@ -1,4 +1,5 @@
-/* Options structs of the public API: they begin with struct_size and grow only at their ends. */
+/* Options structs of the public API: they begin with struct_size and grow only at their ends, and
+ * never have padding there, whose bytes a host's compiler need not set. */
 #ifndef BC_BASE_OPTIONS_H
 #define BC_BASE_OPTIONS_H
 

@@ -157,7 +157,11 @@ END_TEST
 
 START_TEST(destroying_in_a_forked_child_touches_nothing)
 {
-    load("kept = setmetatable({}, { __gc = function() print 'closed' end }) return {}");
+    struct outcome nap = {0};
+    load("return { nap = function() local c <close> = setmetatable({},"
+         " { __close = function() print 'closed' end }) require 'barchan'.sleep(60) end }");
+    ck_assert_int_eq(barchan_engine_start(engine, "nap", NULL, NULL, on_done, &nap, &err), 0);
+    barchan_runtime_pump(rt, 10, NULL);
     pid_t pid = fork();
     if (pid == 0) {
         barchan_engine_destroy(engine);
@@ -166,6 +170,7 @@ START_TEST(destroying_in_a_forked_child_touches_nothing)
     expect_child(pid, 0);
     barchan_engine_destroy(engine);
     engine = NULL;
+    ck_assert_int_eq(nap.code, BARCHAN_ECANCELLED);
     ck_assert_ptr_nonnull(strstr(printed, "closed"));
 }
 END_TEST

@@ -1,4 +1,6 @@
 #include <string.h>
+#include <barchan/model.h>
+#include <barchan/sandbox.h>
 #include "base/options.h"
 #include "suite.h"
 
@@ -9,7 +11,7 @@ struct known {
 };
 struct newer {
     struct known known;
-    int third;
+    int third, fourth;
 };
 
 static int copy(struct known *to, const void *from)
@@ -38,7 +40,7 @@ END_TEST
 START_TEST(a_newer_host_may_ask_for_nothing_new)
 {
     struct known to;
-    struct newer from = {{sizeof from, 1, 2}, 0};
+    struct newer from = {{sizeof from, 1, 2}, 0, 0};
     ck_assert_int_eq(copy(&to, &from), 0);
     ck_assert(to.first == 1 && to.second == 2);
     from.third = 1;
@@ -46,7 +48,7 @@ START_TEST(a_newer_host_may_ask_for_nothing_new)
 }
 END_TEST
 
-START_TEST(a_size_that_nobody_set_is_refused)
+START_TEST(a_size_that_nobody_set_is_refused, no_struct_ends_with_padding)
 {
     static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, 4097, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -54,6 +56,20 @@ START_TEST(a_size_that_nobody_set_is_refused)
         ck_assert_int_eq(copy(&to, &from), BARCHAN_EINVAL);
         ck_assert(to.first == 0 && to.second == 0);
     }
+}
+END_TEST
+
+#define ENDS_WITH(type, member) \
+    ck_assert_uint_eq(offsetof(type, member) + sizeof(((type *)0)->member), sizeof(type))
+
+START_TEST(no_struct_ends_with_padding)
+{
+    ENDS_WITH(barchan_runtime_options, guest_path);
+    ENDS_WITH(barchan_profile, idle_timeout_ms);
+    ENDS_WITH(barchan_exec_options, backlog_bytes);
+    ENDS_WITH(barchan_file_request, cancel);
+    ENDS_WITH(barchan_model_options, max_retry_wait_ms);
+    ENDS_WITH(barchan_complete_options, cancel);
 }
 END_TEST
 
