@@ -1,4 +1,6 @@
 #include <string.h>
+#include <barchan/exec.h>
+#include <barchan/files.h>
 #include <barchan/model.h>
 #include <barchan/sandbox.h>
 #include "base/options.h"
@@ -48,7 +50,7 @@ START_TEST(a_newer_host_may_ask_for_nothing_new)
 }
 END_TEST
 
-START_TEST(a_size_that_nobody_set_is_refused, no_struct_ends_with_padding)
+START_TEST(a_size_that_nobody_set_is_refused)
 {
     static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, 4097, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -74,4 +76,5 @@ START_TEST(no_struct_ends_with_padding)
 END_TEST
 
 UNIT_MAIN("options", none_is_all_defaults, an_older_host_leaves_the_rest_at_its_default,
-          a_newer_host_may_ask_for_nothing_new, a_size_that_nobody_set_is_refused)
+          a_newer_host_may_ask_for_nothing_new, a_size_that_nobody_set_is_refused,
+          no_struct_ends_with_padding)
