@@ -4,15 +4,33 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
+#include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/cleanup.h"
+
+/* A hundred years: as good as never, and far from what a clock can say. */
+#define MAX_AFTER_MS (100 * 365 * 86400000LL)
 
 struct barchan_cancel {
     atomic_int references;
     atomic_int triggered;
-    int event_fd; /* readable for ever once triggered: nobody reads it */
+    _Atomic int64_t deadline_ns; /* 0: none */
+    int event_fd;                /* a timer; readable for ever once triggered: nobody reads it */
 };
+
+static int64_t now_ns(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_MONOTONIC, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static void arm(const barchan_cancel *cancel, int64_t at_ns)
+{
+    struct itimerspec spec = {.it_value = {at_ns / 1000000000, at_ns % 1000000000}};
+    timerfd_settime(cancel->event_fd, TFD_TIMER_ABSTIME, &spec, NULL);
+}
 
 int barchan_cancel_create(barchan_cancel **out, barchan_error *err)
 {
@@ -20,7 +38,7 @@ int barchan_cancel_create(barchan_cancel **out, barchan_error *err)
     *out = NULL;
     barchan_cancel *cancel = calloc(1, sizeof *cancel);
     if (cancel == NULL) return bc_error_nomem(err);
-    cancel->event_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    cancel->event_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     if (cancel->event_fd < 0) {
         int os_error = errno;
         free(cancel);
@@ -35,15 +53,33 @@ void barchan_cancel_trigger(barchan_cancel *cancel)
 {
     if (cancel == NULL || atomic_exchange(&cancel->triggered, 1)) return;
     int saved = errno; /* a signal handler must leave it alone */
-    uint64_t one = 1;
-    ssize_t n = write(cancel->event_fd, &one, sizeof one);
-    (void)n;
+    arm(cancel, 1);    /* long past */
     errno = saved;
 }
 
-int barchan_cancel_triggered(const barchan_cancel *cancel)
+void barchan_cancel_after(barchan_cancel *cancel, int64_t ms)
 {
-    return cancel != NULL && atomic_load(&((barchan_cancel *)cancel)->triggered);
+    if (cancel == NULL || barchan_cancel_triggered(cancel)) return;
+    if (ms <= 0) {
+        barchan_cancel_trigger(cancel);
+        return;
+    }
+    if (ms > MAX_AFTER_MS) ms = MAX_AFTER_MS;
+    int64_t at = now_ns() + ms * 1000000;
+    atomic_store(&cancel->deadline_ns, at);
+    arm(cancel, at);
+    if (atomic_load(&cancel->triggered)) arm(cancel, 1); /* another thread was first */
+}
+
+int barchan_cancel_triggered(const barchan_cancel *given)
+{
+    barchan_cancel *cancel = (barchan_cancel *)given;
+    if (cancel == NULL) return 0;
+    if (atomic_load(&cancel->triggered)) return 1;
+    int64_t deadline = atomic_load(&cancel->deadline_ns);
+    if (deadline == 0 || now_ns() < deadline) return 0;
+    atomic_store(&cancel->triggered, 1);
+    return 1;
 }
 
 barchan_cancel *barchan_cancel_retain(barchan_cancel *cancel)

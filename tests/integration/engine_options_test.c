@@ -182,6 +182,27 @@ START_TEST(a_token_stops_what_runs_without_waiting)
 }
 END_TEST
 
+START_TEST(a_token_may_have_a_deadline)
+{
+    static const char *const names[] = {"spin", "nap"};
+    reopen_engine(OPTIONS(.library = BARCHAN_LIBRARY_FULL, .slice_limit_ms = -1));
+    load("local b = require 'barchan' return { spin = function() while true do end end,"
+         " nap = function() b.sleep(60) end, quick = function() return 1 end }");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        barchan_cancel *cancel;
+        ck_assert_int_eq(barchan_cancel_create(&cancel, &err), 0);
+        barchan_cancel_after(cancel, 60000);
+        expect("quick", NULL, "1");
+        ck_assert_int_eq(barchan_engine_call(engine, "quick", NULL, cancel, NULL, &err), 0);
+        barchan_cancel_after(cancel, 50);
+        int rc = barchan_engine_call(engine, names[i], NULL, cancel, NULL, &err);
+        ck_assert_msg(rc == BARCHAN_ECANCELLED, "%s: %d %s", names[i], rc, err.message);
+        barchan_cancel_release(cancel);
+        expect("quick", NULL, "1");
+    }
+}
+END_TEST
+
 START_TEST(what_is_cancelled_may_finish_in_an_orderly_way)
 {
     barchan_cancel *cancel;
@@ -314,7 +335,8 @@ END_TEST
 SUITE_MAIN("engine_options", engine_setup, engine_teardown, scripts_come_from_memory,
            bad_scripts_from_memory_are_refused, the_hosts_allocator_is_used_and_gets_all_back,
            what_scripts_log_goes_to_the_engines_log, a_call_has_a_limit_waits_included,
-           a_token_stops_what_runs_without_waiting, what_is_cancelled_may_finish_in_an_orderly_way,
+           a_token_stops_what_runs_without_waiting, a_token_may_have_a_deadline,
+           what_is_cancelled_may_finish_in_an_orderly_way,
            conversations_of_one_engine_have_their_own_tokens, each_stop_has_its_own_traceback,
            an_older_smaller_struct_is_accepted,
            a_newer_larger_struct_is_accepted_when_it_asks_for_nothing_new,

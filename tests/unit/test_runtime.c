@@ -286,6 +286,31 @@ START_TEST(a_token_wakes_every_watch_once_also_from_a_signal)
 }
 END_TEST
 
+START_TEST(a_token_may_have_a_deadline)
+{
+    int count = 0;
+    bc_cancel_watch *watch;
+    ck_assert_int_eq(barchan_cancel_create(&token, &err), 0);
+    ck_assert_int_eq(bc_cancel_watch_open(&watch, rt, token, count_up, &count, &err), 0);
+    barchan_cancel_after(token, 1);
+    barchan_cancel_after(token, INT64_MAX); /* moved away in time, or it has come and stays */
+    barchan_cancel_after(token, 20);
+    ck_assert_int_eq(bc_runtime_wait(rt, &count, &err), 0);
+    ck_assert_int_eq(barchan_cancel_triggered(token), 1);
+    barchan_cancel_after(token, 60000);
+    ck_assert_int_eq(barchan_cancel_triggered(token), 1);
+    bc_cancel_watch_close(watch);
+    barchan_cancel_release(token);
+    ck_assert_int_eq(barchan_cancel_create(&token, &err), 0);
+    barchan_cancel_after(token, INT64_MAX);
+    ck_assert_int_eq(barchan_cancel_triggered(token), 0);
+    barchan_cancel_after(token, -5);
+    ck_assert_int_eq(barchan_cancel_triggered(token), 1);
+    barchan_cancel_after(NULL, 5);
+    barchan_cancel_release(token);
+}
+END_TEST
+
 START_TEST(a_forked_child_is_refused)
 {
     int pid = fork();
@@ -383,6 +408,7 @@ SUITE_MAIN("runtime", setup, teardown, a_timer_fires_once_and_can_be_set_again,
            waiting_inside_a_callback_is_busy, the_descriptor_wakes_for_work_added_between_pumps,
            posts_from_threads_all_run_here, posts_wake_a_host_that_watches_the_descriptor,
            a_post_made_in_a_callback_wakes_it_too, a_post_that_is_queued_at_destroy_still_runs,
-           a_token_wakes_every_watch_once_also_from_a_signal, a_forked_child_is_refused,
-           deferred_calls_do_not_starve_the_loop, threads_have_runtimes_of_their_own,
-           destroy_ends_with_what_was_left_open, bad_arguments_are_errors)
+           a_token_wakes_every_watch_once_also_from_a_signal, a_token_may_have_a_deadline,
+           a_forked_child_is_refused, deferred_calls_do_not_starve_the_loop,
+           threads_have_runtimes_of_their_own, destroy_ends_with_what_was_left_open,
+           bad_arguments_are_errors)

@@ -33,7 +33,8 @@
  * away is an error result for the model. In the safe library that holds for
  * pattern matching too; in the full one long C functions and finalizers are not stopped.
  * A call ends with BARCHAN_ETIMEDOUT when it takes longer than `call_limit_ms`, and with
- * BARCHAN_ECANCELLED when its token is triggered, from whatever thread, whether it waits or runs:
+ * BARCHAN_ECANCELLED when its token is triggered (barchan_cancel_after gives a call a deadline of
+ * its own), from whatever thread, whether it waits or runs:
  * it may come to an orderly end (a fifth of a second of running), and then it is stopped.
  *
  * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call

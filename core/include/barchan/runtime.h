@@ -24,6 +24,7 @@
 #define BARCHAN_RUNTIME_H
 
 #include <stddef.h>
+#include <stdint.h>
 #include <barchan/error.h>
 
 #ifdef __cplusplus
@@ -90,6 +91,9 @@ typedef struct barchan_cancel barchan_cancel;
 BARCHAN_API int barchan_cancel_create(barchan_cancel **out, barchan_error *err);
 /* Sets the token; sticky. Also safe in a signal handler. */
 BARCHAN_API void barchan_cancel_trigger(barchan_cancel *cancel);
+/* Triggers it `ms` milliseconds from now, whatever the threads do meanwhile; a later call moves the
+ * moment, and one that has come stays. 0 or less: now. */
+BARCHAN_API void barchan_cancel_after(barchan_cancel *cancel, int64_t ms);
 /* 1 once triggered. NULL: 0. Safe in a signal handler. */
 BARCHAN_API int barchan_cancel_triggered(const barchan_cancel *cancel);
 /* Another reference, to be released; returns its argument. */
