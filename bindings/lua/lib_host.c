@@ -193,8 +193,8 @@ static int l_read_stdin(lua_State *L)
     return bl_wait(L, &self->op, finish_input);
 }
 
-/* prepare_file(path, exists) -> true | nil, err: makes a new file, or checks that it is a regular
- * one */
+/* prepare_file(path, append) -> true | nil, err: makes a new file, or readies a regular one for
+ * more lines */
 static int l_prepare_file(lua_State *L)
 {
     const char *path = luaL_checkstring(L, 1);
@@ -203,7 +203,8 @@ static int l_prepare_file(lua_State *L)
         bc_error_set(&err, BARCHAN_EPERMISSION, "this engine's scripts have no files of the host");
         return bl_fail(L, &err);
     }
-    int rc = lua_toboolean(L, 2) ? bc_host_file_check(path, &err) : bc_host_file_create(path, &err);
+    int append = lua_toboolean(L, 2);
+    int rc = append ? bc_host_file_cut_line(path, &err) : bc_host_file_create(path, &err);
     if (rc < 0) return bl_fail(L, &err);
     lua_pushboolean(L, 1);
     return 1;

@@ -1,4 +1,4 @@
-/* Files of the host's that scripts of the operator's write: the two things that Lua's own library
+/* Files of the host's that scripts of the operator's write: what Lua.s own library
  * cannot do. Nothing here is reached by a guest, a model or a safe script. */
 #ifndef BC_RUNTIME_HOST_FILE_H
 #define BC_RUNTIME_HOST_FILE_H
@@ -10,5 +10,8 @@
 int bc_host_file_create(const char *path, barchan_error *err);
 /* Fails unless the name is a regular file's: opening a FIFO would wait. */
 int bc_host_file_check(const char *path, barchan_error *err);
+
+/* Removes a last line that has no end, as a program that was killed while it wrote leaves it. */
+int bc_host_file_cut_line(const char *path, barchan_error *err);
 
 #endif

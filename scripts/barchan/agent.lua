@@ -10,6 +10,7 @@ local util = require "barchan.util"
 
 local agent = {}
 
+local MAX_SECONDS = 1000000000 -- of one wait
 local MAX_PAUSES = 5 -- a provider's own tool loop may ask to be continued, but not for ever
 local WRAP_UP = "You have used all the steps that you had. Do not call tools any more: answer now "
   .. "with what you know, and say what is left undone."
@@ -60,6 +61,9 @@ function agent.create(given)
     if self[name] and self[name] <= 0 then
       error(("agent: option '%s' must be greater than 0"):format(name), 2)
     end
+  end
+  if self.max_seconds and self.max_seconds > MAX_SECONDS then
+    error(("agent: option 'max_seconds' is at most %d; leave it out for no limit"):format(MAX_SECONDS), 2)
   end
   return setmetatable(self, Agent)
 end

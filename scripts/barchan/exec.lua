@@ -6,6 +6,7 @@ local options = require "barchan.options"
 local exec = {}
 
 local DEFAULT_RENDER_LIMIT = 16 * 1024
+local render_spec = { limit = "integer" }
 
 local spec = {
   [1] = "string", -- argv
@@ -165,6 +166,7 @@ end
 ---@param result table
 ---@param opts { limit: integer }? bytes of each stream, 16 KiB by default
 function exec.render(result, opts)
+  if opts ~= nil then options.check("render", opts, render_spec) end
   local limit = opts and opts.limit or DEFAULT_RENDER_LIMIT
   local lines = {
     exec.outcome(result),

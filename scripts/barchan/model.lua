@@ -92,6 +92,15 @@ function Model:__close()
   if self.handle then self.handle:close() end
 end
 
+-- An option that could do nothing is an error. Called two calls below the script.
+local function no_http_options(given, what, its)
+  for name in pairs(given) do
+    if not its[name] then
+      error(("model: option '%s' is for models over HTTP; this one is %s"):format(name, what), 4)
+    end
+  end
+end
+
 -- A model whose `complete(request, emit)` is Lua: it gets the neutral request of barchan/model.h, may
 -- emit(kind, data) while it works, and returns a reply, of which only what there is must be given, or
 -- nil and an error.
@@ -99,14 +108,22 @@ local function scripted(given)
   if type(given.provider.complete) ~= "function" then
     error("model: option 'provider': a name, or a table with a function 'complete', expected", 3)
   end
-  for name in pairs(given) do
-    if name ~= "provider" and name ~= "name" and name ~= "stream" then
-      error(("model: option '%s' is for models over HTTP; this one is a function"):format(name), 3)
-    end
-  end
+  no_http_options(given, "a function", { provider = true, name = true, stream = true })
   return setmetatable({
     scripted = given.provider, provider = "lua", name = given.name, stream = given.stream,
   }, Model)
+end
+
+-- A turn that was recorded is played whatever the options, so the options would be forgotten.
+local function check_replay(given, config)
+  if config.provider ~= "replay" then
+    if given.replay then error("model: option 'replay' goes with provider = \"replay\"", 3) end
+    return
+  end
+  no_http_options(given, "a replay", { provider = true, name = true, stream = true, replay = true })
+  if not given.replay then
+    error("model: option 'replay' is missing: the JSONL transcript to play", 3)
+  end
 end
 
 -- The preset's fields below what was given.
@@ -137,7 +154,10 @@ end
 ---@return table? err
 function model.create(given)
   options.check("model", given, create_spec)
-  if type(given.provider) == "table" then return scripted(given) end
+  if type(given.provider) == "table" then
+    local made = scripted(given) -- no tail call: an error points at the caller's line
+    return made
+  end
   local preset = presets[given.provider]
   local config = from_preset(preset or { provider = given.provider }, given)
   config.stream = nil
@@ -146,6 +166,7 @@ function model.create(given)
   if config.provider == nil then
     error("model: option 'provider' is missing: anthropic, openai, openai-responses, gemini or replay", 2)
   end
+  check_replay(given, config)
   local known = not preset and environment[config.provider]
   local at_home = known and not config.base_url and not core.util.getenv(known.base_url)
   if preset and preset.key and not config.api_key and not core.util.has_key(preset.key) then

@@ -3,7 +3,11 @@
 -- carry the whole reply, which is what the replay provider plays.
 local _, core = ...
 
+local options = require "barchan.options"
+
 local transcript = { VERSION = 1 }
+
+local open_spec = { append = "boolean" }
 
 local Writer = { __name = "barchan.transcript" }
 Writer.__index = Writer
@@ -12,10 +16,12 @@ local function failure(message)
   return core.util.error { code = "io", message = message, retryable = false }
 end
 
---- Opens a transcript for writing; an existing file is refused unless `append`.
+--- Opens a transcript for writing; an existing file is refused unless `append`, which removes a last
+--- line that was cut off.
 ---@return table? writer
 ---@return table? err
 function transcript.open(path, opts)
+  if opts ~= nil then options.check("transcript", opts, open_spec) end
   if not io then return nil, failure "transcript: this engine has no files" end
   local append = opts and opts.append
   local ok, err = core.host.prepare_file(path, append)

@@ -241,7 +241,19 @@ function T:test_transcripts_replay_the_same_run()
   file:write '{"type":"cut of'
   file:close()
   lu.assertEquals(#assert(barchan.transcript.read(path)), #events)
+  writer = assert(barchan.transcript.open(path, { append = true })) -- the line that was cut off goes
+  writer:write { type = "more", text = ("x"):rep(9000) }
+  writer:close()
+  file = assert(io.open(path, "a"))
+  file:write('{"type":"cut of', ("y"):rep(9000))
+  file:close()
+  assert(barchan.transcript.open(path, { append = true })):close()
+  local all = assert(barchan.transcript.read(path))
+  lu.assertEquals({ #all, all[#all].type }, { #events + 1, "more" })
   os.remove(path)
+  none, err = barchan.transcript.open("/dev", { append = true })
+  lu.assertNil(none)
+  lu.assertNotNil(err.code)
 end
 
 function T:test_many_conversations_at_once()

@@ -30,4 +30,38 @@ function T:test_what_fits_passes()
   options.check("x", { t = false }, { t = "number or boolean" })
 end
 
+-- Each names the option and the line of the script that gave it.
+function T:test_options_that_could_do_nothing_are_errors()
+  local barchan = require "barchan"
+  local own = assert(barchan.model { provider = { complete = print } })
+  local cases = {
+    ["option 'replay' is missing"] = function() local m = barchan.model { provider = "replay" } return m end,
+    ["'api_key' is for models over HTTP; this one is a replay"] = function()
+      local m = barchan.model { provider = "replay", replay = "x", api_key = "k" }
+      return m
+    end,
+    ["option 'replay' goes with provider"] = function()
+      local m = barchan.model { provider = "anthropic", replay = "x" }
+      return m
+    end,
+    ["'base_url' is for models over HTTP; this one is a function"] = function()
+      local m = barchan.model { provider = { complete = print }, base_url = "x" }
+      return m
+    end,
+    ["unknown option 'limt'"] = function() local text = barchan.render({}, { limt = 3 }) return text end,
+    ["unknown option 'apend'"] = function()
+      local writer = barchan.transcript.open("/nowhere", { apend = true })
+      return writer
+    end,
+    ["'max_seconds' is at most"] = function()
+      local agent = barchan.agent { model = own, max_seconds = 2e9 }
+      return agent
+    end,
+  }
+  for message, fn in pairs(cases) do
+    lu.assertErrorMsgContains(message, fn)
+    lu.assertErrorMsgContains("test_options.lua:", fn)
+  end
+end
+
 return { TestOptions = T }

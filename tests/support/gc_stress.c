@@ -1,6 +1,7 @@
 /* For LD_PRELOAD: an aggressive collector in every Lua state of a program. The collector takes a
- * step at each allocation, finalizers included, and every few allocations one is refused at first,
- * for which Lua collects in full. */
+ * step at each allocation, finalizers included, and every few objects one is refused at first, for
+ * which Lua collects in full. Only objects: for the buffers of its library Lua does not try twice.
+ */
 #include <dlfcn.h>
 #include <lua.h>
 #include <stdlib.h>
@@ -12,15 +13,15 @@ struct heap {
     struct heap *next;
     lua_Alloc alloc;
     void *ud;
-    unsigned long growths;
+    unsigned long objects;
     int refused;
 };
 
 static void *stressed(void *ud, void *ptr, size_t old_size, size_t new_size)
 {
     struct heap *heap = ud;
-    if (new_size > (ptr != NULL ? old_size : 0)) {
-        if (!heap->refused && ++heap->growths > FIRST && heap->growths % REFUSE_EVERY == 0) {
+    if (ptr == NULL && old_size != 0) { /* then it is the type of a new object */
+        if (!heap->refused && ++heap->objects > FIRST && heap->objects % REFUSE_EVERY == 0) {
             heap->refused = 1;
             return NULL;
         }
