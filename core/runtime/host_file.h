@@ -1,4 +1,4 @@
-/* Files of the host's that scripts of the operator's write: what Lua.s own library
+/* Files of the host's that scripts of the operator's write: what Lua's own library
  * cannot do. Nothing here is reached by a guest, a model or a safe script. */
 #ifndef BC_RUNTIME_HOST_FILE_H
 #define BC_RUNTIME_HOST_FILE_H
