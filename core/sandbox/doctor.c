@@ -82,8 +82,11 @@ static void finish(struct doctor *doctor)
 
 static void add_failure(struct doctor *doctor, const barchan_error *err)
 {
-    bc_doctor_add(&doctor->report, "sandbox", "missing", err->message,
-                  "see the entries above for what is missing");
+    static const char missing[] = "\"missing\"";
+    int named = memmem(bc_buf_data(&doctor->report), doctor->report.len, missing,
+                       sizeof missing - 1) != NULL;
+    const char *remedy = named ? "see what is missing above" : "";
+    bc_doctor_add(&doctor->report, "sandbox", "missing", err->message, remedy);
 }
 
 static void on_created(barchan_sandbox *sbx, const barchan_error *err, void *ud)

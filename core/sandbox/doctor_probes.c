@@ -9,6 +9,10 @@
 #include "base/cleanup.h"
 #include "doctor.h"
 
+/* The registry's (core/guest/slots.c): 4,095 ranges of 65,536 ids. */
+#define FIRST_ID 0x70000000ul
+#define LAST_ID (FIRST_ID + 4095ul * 65536 - 1)
+
 /* A small file as one line; false when it cannot be read. */
 static int read_line(const char *path, char *text, size_t cap)
 {
@@ -157,10 +161,28 @@ static void probe_overlay(bc_buf *json)
     }
 }
 
+/* Whether this user namespace has the ids of the registry at all. */
+static int has_ranges(void)
+{
+    FILE *file = fopen("/proc/self/uid_map", "re");
+    if (file == NULL) return 1; /* the sandbox itself will tell */
+    unsigned long inside, outside, count;
+    int found = 0;
+    while (fscanf(file, "%lu %lu %lu", &inside, &outside, &count) == 3) {
+        if (inside <= FIRST_ID && inside + count > LAST_ID) found = 1;
+    }
+    fclose(file);
+    return found;
+}
+
 static void probe_ids(bc_buf *json)
 {
     char map[256];
-    if (geteuid() == 0) {
+    if (geteuid() == 0 && !has_ranges()) {
+        bc_doctor_add(json, "user_ids", "missing",
+                      "the root of this user namespace has no ids to give to sandboxes",
+                      "run as an ordinary user, or map the ids from 1879048192 to 2147418111");
+    } else if (geteuid() == 0) {
         bc_doctor_add(json, "user_ids", "ok",
                       "a range per sandbox, from 1879048192 on (registry /run/barchan/ids)", "");
     } else if (read_line("/proc/self/uid_map", map, sizeof map)) {

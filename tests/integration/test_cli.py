@@ -526,8 +526,8 @@ class Shell(unittest.TestCase):
         self.until(b"> ")
         self.type(b"tty; stty size; pwd; echo $((6*7))\r")
         self.until(b"/dev/pts/0\r\n33 111\r\n/workspace\r\n42\r\n")
-        self.type(b"sleep 100\r")
-        self.until(b"sleep 100\r\n")
+        self.type(b"sh -c 'echo up; exec sleep 100'\r")
+        self.until(b"\r\nup\r\n")
         self.type(b"\x03")  # ends the command, not the shell, and not this program
         self.until(b"> ")
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
@@ -625,6 +625,13 @@ class Doctor(unittest.TestCase):
         self.assertTrue(any(re.search("kernel", name, re.I) for name in rows), rows.keys())
         self.assertEqual(done.returncode, 1 if any(r["state"] == "missing" for r in rows.values()) else 0)
         self.assertIn(b"ANTHROPIC_API_KEY", barchan("doctor").stdout)
+
+    def test_doctor_as_a_root_without_ids(self):
+        done = subprocess.run(["unshare", "-Ur", BIN, "doctor"], capture_output=True, timeout=60, env=CLEAN)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(done.stdout, rb"MISSING +user_ids .*no ids to give")
+        self.assertIn(b"remedy: run as an ordinary user", done.stdout)
+        self.assertIn(b"remedy: see what is missing above", done.stdout)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,9 @@ local command = {
   usage = [[
 usage: barchan doctor [--json]
 
-Lists what sandboxes use of this machine (kernel, namespaces, overlay, seccomp, …), what later versions
-could use (cgroups, Landlock), the libraries, and which keys for models are set (never their values). For
-each missing thing it prints the remedy.
+Lists what sandboxes use of this machine (kernel, namespaces, control groups, seccomp, Landlock, …) and
+which layers a new one has, the libraries, and which keys for models are set (never their values). For
+each missing thing it prints the remedy; "-" marks what is only told.
 
 exit code: 0 when a sandbox can be created, 1 when something needed is missing.
 ]],
@@ -54,7 +54,7 @@ function command.main(words)
   end
   for _, row in ipairs(rows) do
     out(("%-8s %-30s %s\n"):format(marks[row.state] or row.state, row.name, row.detail or ""))
-    if row.state == "missing" and row.remedy and row.remedy ~= core.json.null then
+    if row.state == "missing" and row.remedy ~= "" then
       out((" "):rep(9), "remedy: ", row.remedy, "\n")
     end
   end
