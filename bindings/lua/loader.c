@@ -3,6 +3,7 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <errno.h>
 #include <stdio.h>
 #include "bounds.h"
@@ -102,12 +103,17 @@ static int load_override(lua_State *L, const char *path)
     const char *dir = bl_state_of(L)->safe ? NULL : secure_getenv("BARCHAN_SCRIPTS");
     if (dir == NULL || dir[0] == '\0') return 0;
     const char *filename = lua_pushfstring(L, "%s/%s", dir, path);
-    int status = bl_load_file(L, filename);
+    barchan_error err;
+    int rc = bc_host_file_check(filename, &err);
+    if (rc == BARCHAN_ENOTFOUND) {
+        if (access(dir, X_OK) < 0) luaL_error(L, "BARCHAN_SCRIPTS: %s: %s", dir, strerror(errno));
+        lua_pop(L, 1);
+        return 0; /* the embedded one */
+    }
+    if (rc < 0) luaL_error(L, "BARCHAN_SCRIPTS: %s", err.message);
+    if (bl_load_file(L, filename) != LUA_OK) lua_error(L);
     lua_remove(L, -2);
-    if (status == LUA_OK) return 1;
-    if (status != LUA_ERRFILE) lua_error(L);
-    lua_pop(L, 1);
-    return 0;
+    return 1;
 }
 
 void bl_load_script(lua_State *L, const char *path)

@@ -17,11 +17,26 @@ end
 local Modules = {}
 Modules.__index = Modules
 
+-- A module that is not of the set; the error points at the script that wants it, two calls above.
+local function require_elsewhere(path, name)
+  local ok, value = pcall(require, name)
+  if ok then return value end
+  local missing = type(value) == "string" and value:find(("module '%s' not found"):format(name), 1, true)
+  if missing and not value:find("not a module name", 1, true) then
+    error(("module '%s' not found: there is no %s/%s.lua, and none of that name is installed"):format(
+      name, path, name), 3)
+  end
+  error(value, 0)
+end
+
 local function environment(self)
   local env = setmetatable({}, { __index = _G })
   env._G = env
   function env.require(name)
-    if self.files[name] == nil then return require(name) end
+    if self.files[name] == nil then
+      local value = require_elsewhere(self.path, name)
+      return value
+    end
     self.required[name] = true
     if self.loading then self.uses[self.loading][name] = true end
     return self:load(name)

@@ -18,6 +18,12 @@ local snapshot = {}
 -- without waiting is limited by the engine.)
 local MAX_SECONDS = 3
 
+local function describe(value)
+  if value == true then return "nothing" end -- what `require` keeps of a script that returns nothing
+  if type(value) == "table" then return "a table that is neither; a helper is required by a tool" end
+  return "a " .. type(value)
+end
+
 -- Adds a directory's definitions; a later directory wins over an earlier one.
 local function add_dir(result, dir, kind)
   local here = {}
@@ -27,7 +33,7 @@ local function add_dir(result, dir, kind)
     local ok, list = pcall(kind.definitions, dir.loaded[name], name)
     if not ok then modules.fail(file.path, list) end
     if not list and not dir.required[name] then
-      modules.fail(file.path, ("%s, got %s"):format(kind.expected, type(dir.loaded[name])))
+      modules.fail(file.path, ("%s, got %s"):format(kind.expected, describe(dir.loaded[name])))
     end
     for _, found in ipairs(list or {}) do
       if here[found.name] then

@@ -88,6 +88,9 @@ local function collect(given, from_dirs)
       if not definition then
         error(options.unknown("tool", item, built_in_names()), 0)
       end
+      if type(definition) ~= "table" or definition.name ~= item then
+        error(("the script tools/%s.lua must return the tool '%s'"):format(item, item), 0)
+      end
       add(by_name, order, definition)
     end
   end

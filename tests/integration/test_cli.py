@@ -70,6 +70,14 @@ class Front(unittest.TestCase):
             with open(f"{folder}/tools/exec.lua", "w") as file:
                 file.write("return {")
             self.assertIn(b"tools/exec.lua:1:", barchan("tools", "list", env={"BARCHAN_SCRIPTS": folder}).stderr)
+            with open(os.path.join(folder, "tools", "exec.lua"), "w") as file:
+                file.write("return 5")
+            done = barchan("tools", "list", env={"BARCHAN_SCRIPTS": folder})
+            self.assertIn(b"tools/exec.lua must return the tool 'exec'", done.stderr)
+            os.remove(os.path.join(folder, "tools", "exec.lua"))
+            os.mkfifo(os.path.join(folder, "tools", "exec.lua"))
+            self.assertIn(b"is not a regular file", barchan("tools", "list", env={"BARCHAN_SCRIPTS": folder}).stderr)
+        self.assertIn(b"BARCHAN_SCRIPTS", barchan("--version", env={"BARCHAN_SCRIPTS": "/nowhere"}).stderr)
 
 
 class Docs(unittest.TestCase):
@@ -595,6 +603,18 @@ class Tools(unittest.TestCase):
             done = barchan("tools", "check", folder)
             self.assertEqual(done.returncode, 1)
             self.assertIn(f"{path}:2:".encode(), done.stderr)
+
+    def test_check_says_what_a_file_should_have_returned(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "one.lua")
+            for text, words in (("return 5", "got a number"), ("", "got nothing"), ("return {}", "a helper is required"),
+                                ("\nrequire 'nope'", f"one.lua:2: module 'nope' not found: there is no {folder}/nope.lua")):
+                with open(path, "w") as file:
+                    file.write(text)
+                done = barchan("tools", "check", folder)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn(path.encode(), done.stderr)
+                self.assertIn(words.encode(), done.stderr)
 
     def test_watch(self):
         with tempfile.TemporaryDirectory() as folder:
