@@ -28,6 +28,10 @@ function(barchan_server_suite name)
     BYTE_SERVER="${PROJECT_SOURCE_DIR}/tests/support/byte_server.py")
 endfunction()
 
+barchan_provider_program(provider_scale provider_scale.c)
+target_link_libraries(provider_scale PRIVATE PkgConfig::CHECK)
+add_test(NAME integration/provider_scale COMMAND provider_scale)
+
 barchan_server_suite(http_client)
 barchan_server_suite(provider_cancel)
 foreach(name provider_http provider_errors provider_addresses provider_retry)
