@@ -535,7 +535,7 @@ class Shell(unittest.TestCase):
         self.type(b"tty; stty size; pwd; echo $((6*7))\r")
         self.until(b"/dev/pts/0\r\n33 111\r\n/workspace\r\n42\r\n")
         self.type(b"sh -c 'echo up; exec sleep 100'\r")
-        self.until(b"\r\nup\r\n")
+        self.until(b"up\r\n")  # not the echo of the line
         self.type(b"\x03")  # ends the command, not the shell, and not this program
         self.until(b"> ")
         fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
