@@ -327,7 +327,13 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
     sys_sigprocmask(SIG_SETMASK, &all);
     init.signal_fd = (int)sys_signalfd(&handled, O_CLOEXEC | O_NONBLOCK);
     init.timer_fd = (int)SYS2(SYS_timerfd_create, CLOCK_BOOTTIME, O_CLOEXEC | O_NONBLOCK);
-    if (init.signal_fd < 0 || init.timer_fd < 0) init_die(&init, "no descriptors");
+    if (init.signal_fd < 0 || init.timer_fd < 0) {
+        struct failure why = {0};
+        int lacking = init.signal_fd < 0 ? init.signal_fd : init.timer_fd;
+        fail_os(&why, -lacking, "watch for signals and time");
+        failure_send(plan->channel_fd, BC_FRAME_FAILED, 0, &why);
+        init_die(&init, "no descriptors");
+    }
     sys_fcntl(init.channel_fd, F_SETFL, O_NONBLOCK | O_RDWR);
     send_ready(&init, layers);
     send_flush(&init);

@@ -102,7 +102,7 @@ void pause_start(struct init *init, uint32_t stream)
         return;
     }
     if (has_freezer(init) && !step_aside(init)) {
-        if (stream != 0) ask_answer(init, stream, BC_WIRE_OS_ERROR, "cannot leave the group");
+        if (stream != 0) ask_answer(init, stream, BC_WIRE_EPERMISSION, "cannot leave the group");
         return;
     }
     init->pausing = true;
