@@ -20,6 +20,12 @@
 #define WATCH_US 20000
 /* How often memory is looked at otherwise, while commands run. */
 #define SAMPLE_US 1000000
+/* A time that was asked for, cut so that adding it to a clock fits. */
+#define LONGEST_MS (1ll << 43)
+static inline int64_t us_of_ms(int64_t ms)
+{
+    return 1000 * (ms < 0 ? 0 : ms > LONGEST_MS ? LONGEST_MS : ms);
+}
 
 struct queue {
     unsigned char *data;
@@ -85,6 +91,7 @@ struct job {
     bool alone;            /* no other command has run since: the group's count is its own */
     struct reaper *reaper; /* JOB_EXEC */
     void *request;         /* the strings of its request */
+    const char **lists[2]; /* of pointers to them: arguments, environment */
     int result_fd;         /* JOB_FILE: the worker's answer */
     unsigned char result[1024];
     size_t result_len;
