@@ -160,7 +160,7 @@ static void reap(struct init *init)
 
 #define NEVER_US (INT64_MAX / 2)
 
-static _Noreturn void end(struct init *init, uint32_t why)
+_Noreturn void init_end(struct init *init, uint32_t why)
 {
     unsigned char bytes[4];
     bc_put_u32(bytes, why);
@@ -196,8 +196,8 @@ static void on_time(struct init *init)
         init->lease_end_us = NEVER_US;
         pause_start(init, 0);
     }
-    if (init->lease_end_us <= now) end(init, BC_ENDING_LEASE);
-    if (idle_end(init) <= now) end(init, BC_ENDING_IDLE);
+    if (init->lease_end_us <= now) init_end(init, BC_ENDING_LEASE);
+    if (idle_end(init) <= now) init_end(init, BC_ENDING_IDLE);
     if (init->paused) return; /* time stands still for the commands */
     for (unsigned i = 0; i < init->job_count; i++) {
         job_deadline(init, init->jobs[i], now);

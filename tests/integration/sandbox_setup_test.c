@@ -352,11 +352,48 @@ START_TEST(by_best_effort_what_is_missing_is_told)
 }
 END_TEST
 
+/* ---- the end of a lease ---- */
+
+static _Noreturn void be_unpausable(const struct row *row)
+{
+    struct ended e = {0};
+    setup_runtime();
+    refuse(row);
+    if (barchan_sandbox_create(
+            &sbx, rt, PROFILE(.lease_ms = 1000, .on_lease_end = BARCHAN_LEASE_PAUSE), NULL) < 0 ||
+        barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = "while :; do :; done"), note_end,
+                                   &e, NULL) < 0) {
+        wrong("no sandbox");
+    }
+    if (!wait_until(has_ended, sbx, 20000)) wrong("it runs on, its lease over");
+    if (status_of(sbx).end_reason != BARCHAN_END_LEASE_EXPIRED) wrong("for another reason");
+    barchan_runtime_destroy(rt);
+    _exit(0);
+}
+
+START_TEST(what_cannot_be_paused_ends_with_its_lease)
+{
+    const struct row row = {"stop signal", SYS_kill, 1, SIGSTOP, EPERM, NULL, ANYBODY, NULL};
+    int status;
+    take_baseline();
+    if (strstr(told, "\"pause\":\"by the freezer") != NULL) {
+        printf("what_cannot_be_paused_ends_with_its_lease: skipped, a freezer needs no signal\n");
+        return;
+    }
+    current = &row;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) be_unpausable(&row);
+    waitpid(pid, &status, 0);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sandbox_setup");
     const TTest *const tests[] = {a_refused_step_is_named, by_best_effort_what_is_missing_is_told,
-                                  NULL};
+                                  what_cannot_be_paused_ends_with_its_lease, NULL};
     add_tests(suite, "setup", NULL, NULL, tests);
     return run_suite(suite);
 }
