@@ -37,7 +37,7 @@ void ask_answer(struct init *init, uint32_t stream, uint32_t status, const char 
 
 static void extend(struct init *init, uint32_t stream, uint64_t ms)
 {
-    init->lease_end_us = sys_boot_us() + (int64_t)ms * 1000;
+    init->lease_end_us = sys_boot_us() + us_of_ms((int64_t)ms);
     init->armed_us = 0; /* the timer may be set to a later time than the new end */
     ask_answer(init, stream, 0, "");
 }

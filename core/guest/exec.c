@@ -15,7 +15,7 @@ struct exec_request {
 };
 
 /* Reads a list of strings into an array with `before` free places in front and NULL behind. */
-static const char **read_strings(bc_wire_reader *in, unsigned before)
+static const char **read_strings(bc_wire_reader *in, unsigned before, const char ***owner)
 {
     uint32_t count = bc_wire_u32(in);
     if (count > BC_FRAME_MAX_STRINGS) in->bad = 1;
@@ -27,10 +27,11 @@ static const char **read_strings(bc_wire_reader *in, unsigned before)
     for (uint32_t i = 0; i < count; i++) {
         list[before + i] = bc_wire_string(in, BC_FRAME_MAX_TO_GUEST);
     }
+    *owner = list;
     return list + before;
 }
 
-static bool read_request(struct exec_request *request, bc_wire_reader *in)
+static bool read_request(struct exec_request *request, bc_wire_reader *in, struct job *job)
 {
     request->flags = bc_wire_u32(in);
     request->timeout_ms = (int64_t)bc_wire_u64(in);
@@ -40,8 +41,8 @@ static bool read_request(struct exec_request *request, bc_wire_reader *in)
     request->columns = bc_wire_u32(in);
     request->rows = bc_wire_u32(in);
     request->cwd = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
-    request->argv = read_strings(in, 2);
-    request->envp = read_strings(in, 0);
+    request->argv = read_strings(in, 2, &job->lists[0]);
+    request->envp = read_strings(in, 0, &job->lists[1]);
     return bc_wire_done(in) && request->argv[0] != NULL &&
            request->out_limit <= BC_FRAME_MAX_OUTPUT_LIMIT &&
            request->err_limit <= BC_FRAME_MAX_OUTPUT_LIMIT;
@@ -178,10 +179,10 @@ void exec_start(struct init *init, const bc_frame *frame)
     bc_frame copy = {.length = frame->length, .payload = job->request};
     bc_wire_reader in = bc_wire_read(&copy);
     struct exec_request request = {0};
-    if (!read_request(&request, &in)) init_die(init, "malformed exec request");
+    if (!read_request(&request, &in, job)) init_die(init, "malformed exec request");
     job->detach = detach;
     job->grace_ms = request.grace_ms;
-    if (request.timeout_ms > 0) job->deadline_us = job->started_us + request.timeout_ms * 1000;
+    if (request.timeout_ms > 0) job->deadline_us = job->started_us + us_of_ms(request.timeout_ms);
     start(init, job, &request);
 }
 

@@ -36,7 +36,7 @@ static _Noreturn void become_worker(const int theirs[3], const struct file_reque
     for (int i = 0; i < 3; i++) {
         sys_dup3(theirs[i], i, 0);
     }
-    sys_close_range(3, ~0U, 0);
+    if (sys_close_range(3, ~0U, 0) < 0) sys_exit(1);
     const sys_sigset none = 0;
     sys_sigprocmask(SIG_SETMASK, &none);
     file_worker(request, change_user);

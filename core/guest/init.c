@@ -160,7 +160,7 @@ static void reap(struct init *init)
 
 #define NEVER_US (INT64_MAX / 2)
 
-static _Noreturn void end(struct init *init, uint32_t why)
+_Noreturn void init_end(struct init *init, uint32_t why)
 {
     unsigned char bytes[4];
     bc_put_u32(bytes, why);
@@ -196,8 +196,8 @@ static void on_time(struct init *init)
         init->lease_end_us = NEVER_US;
         pause_start(init, 0);
     }
-    if (init->lease_end_us <= now) end(init, BC_ENDING_LEASE);
-    if (idle_end(init) <= now) end(init, BC_ENDING_IDLE);
+    if (init->lease_end_us <= now) init_end(init, BC_ENDING_LEASE);
+    if (idle_end(init) <= now) init_end(init, BC_ENDING_IDLE);
     if (init->paused) return; /* time stands still for the commands */
     for (unsigned i = 0; i < init->job_count; i++) {
         job_deadline(init, init->jobs[i], now);
@@ -327,7 +327,13 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
     sys_sigprocmask(SIG_SETMASK, &all);
     init.signal_fd = (int)sys_signalfd(&handled, O_CLOEXEC | O_NONBLOCK);
     init.timer_fd = (int)SYS2(SYS_timerfd_create, CLOCK_BOOTTIME, O_CLOEXEC | O_NONBLOCK);
-    if (init.signal_fd < 0 || init.timer_fd < 0) init_die(&init, "no descriptors");
+    if (init.signal_fd < 0 || init.timer_fd < 0) {
+        struct failure why = {0};
+        int lacking = init.signal_fd < 0 ? init.signal_fd : init.timer_fd;
+        fail_os(&why, -lacking, "watch for signals and time");
+        failure_send(plan->channel_fd, BC_FRAME_FAILED, 0, &why);
+        init_die(&init, "no descriptors");
+    }
     sys_fcntl(init.channel_fd, F_SETFL, O_NONBLOCK | O_RDWR);
     send_ready(&init, layers);
     send_flush(&init);

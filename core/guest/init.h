@@ -20,6 +20,12 @@
 #define WATCH_US 20000
 /* How often memory is looked at otherwise, while commands run. */
 #define SAMPLE_US 1000000
+/* A time that was asked for, cut so that adding it to a clock fits. */
+#define LONGEST_MS (1ll << 43)
+static inline int64_t us_of_ms(int64_t ms)
+{
+    return 1000 * (ms < 0 ? 0 : ms > LONGEST_MS ? LONGEST_MS : ms);
+}
 
 struct queue {
     unsigned char *data;
@@ -85,6 +91,7 @@ struct job {
     bool alone;            /* no other command has run since: the group's count is its own */
     struct reaper *reaper; /* JOB_EXEC */
     void *request;         /* the strings of its request */
+    const char **lists[2]; /* of pointers to them: arguments, environment */
     int result_fd;         /* JOB_FILE: the worker's answer */
     unsigned char result[1024];
     size_t result_len;
@@ -140,6 +147,8 @@ struct init {
 _Noreturn void init_main(const struct plan *plan, const struct layers *layers);
 /* Ends the sandbox: every process in it dies with process 1. */
 _Noreturn void init_die(struct init *init, const char *why);
+/* The same, and the library is told the bc_ending. */
+_Noreturn void init_end(struct init *init, uint32_t why);
 
 /* queue.c: a byte queue; growing is the only thing that can fail. */
 bool queue_put(struct queue *queue, const void *data, size_t len);
@@ -185,7 +194,8 @@ void exec_report(struct init *init, struct job *job);
 void ask_start(struct init *init, const bc_frame *frame);
 void ask_answer(struct init *init, uint32_t stream, uint32_t status, const char *message);
 
-/* pause.c. The stream is told when all stand still; 0: by BC_FRAME_STATE. */
+/* pause.c. The stream is told when all stand still. 0: the lease is over, which the library is told
+ * by BC_FRAME_STATE, and what cannot be paused ends. */
 void pause_start(struct init *init, uint32_t stream);
 void pause_step(struct init *init);
 void pause_end(struct init *init, uint32_t stream);

@@ -35,7 +35,7 @@ int layer_missing(struct layers *layers, const struct plan *plan, const char *na
 #define KEPT (4 + GROUP_FILES)
 
 /* Descriptors from 3 on are all that process 1 has of the launcher's. */
-static void keep_descriptors(struct plan *plan)
+static int keep_descriptors(struct plan *plan, struct failure *why)
 {
     int *kept[KEPT] = {&plan->channel_fd, &plan->alive_fd, &plan->sync_fd, &plan->lock_fd};
     for (int i = 0; i < GROUP_FILES; i++) {
@@ -45,13 +45,21 @@ static void keep_descriptors(struct plan *plan)
     int count = 0;
     for (int i = 0; i < KEPT; i++) {
         if (*kept[i] < 0) continue;
-        *kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, 3 + KEPT);
+        int copy = fcntl(*kept[i], F_DUPFD_CLOEXEC, 3 + KEPT);
+        if (copy < 0) return fail_os(why, errno, "keep process 1's descriptors");
+        *kept[i] = copy;
         kept[count++] = kept[i];
     }
     for (int i = 0; i < count; i++) {
-        *kept[i] = dup3(*kept[i], 3 + i, O_CLOEXEC);
+        int moved = dup3(*kept[i], 3 + i, O_CLOEXEC);
+        if (moved < 0) return fail_os(why, errno, "keep process 1's descriptors");
+        *kept[i] = moved;
     }
-    syscall(SYS_close_range, 3 + count, ~0U, 0);
+    /* Or process 1 would hold the host's mounts and its neighbours. */
+    if (syscall(SYS_close_range, 3 + count, ~0U, 0) < 0) {
+        return fail_os(why, errno, "close the launcher's descriptors");
+    }
+    return 0;
 }
 
 static int wait_for_ids(const struct plan *plan, struct failure *why)
@@ -112,7 +120,7 @@ static int replace_standard_fds(struct failure *why)
 
 static int set_up(struct plan *plan, struct layers *layers, struct failure *why)
 {
-    keep_descriptors(plan);
+    if (keep_descriptors(plan, why) < 0) return -1;
     prctl(PR_SET_NAME, "barchan-guest");
     /* Raising is always allowed; when memory is short, sandboxes go before the host's programs. */
     if (raise_oom_score("self") < 0) {
@@ -133,7 +141,7 @@ static int tie_to_launcher(const struct plan *plan, struct failure *why)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0) return fail_os(why, errno, "set the death signal");
     struct pollfd pfd = {.fd = plan->alive_fd};
-    if (poll(&pfd, 1, 0) != 0) return fail_status(why, BC_WIRE_OS_ERROR, "the launcher is gone");
+    if (poll(&pfd, 1, 0) != 0) return fail_status(why, BC_WIRE_ELOST, "the launcher is gone");
     return 0;
 }
 

@@ -174,7 +174,7 @@ int isolate_root(const struct plan *plan, struct layers *layers, struct failure 
     char cwd[32];
     /* Anything else would mean a directory outside the root is in hand (CVE-2024-21626). */
     if (getcwd(cwd, sizeof cwd) == NULL || strcmp(cwd, "/workspace") != 0) {
-        return fail_status(why, BC_WIRE_OS_ERROR, "the working directory is outside the root");
+        return fail_status(why, BC_WIRE_EPERMISSION, "the working directory is outside the root");
     }
     layer_holds(layers, "root", "template read-only, host's files not mounted");
     return 0;

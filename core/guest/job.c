@@ -63,6 +63,8 @@ static void job_free(struct init *init, struct job *job)
     }
     queue_free(&job->in);
     free(job->request);
+    free(job->lists[0]);
+    free(job->lists[1]);
     free(job);
 }
 
@@ -219,7 +221,7 @@ void job_deadline(struct init *init, struct job *job, int64_t now_us)
         }
         exec_stop(job, SIGTERM);
         job->stage = JOB_TERMINATING;
-        job->deadline_us = now_us + job->grace_ms * 1000;
+        job->deadline_us = now_us + us_of_ms(job->grace_ms);
         break;
     case JOB_TERMINATING: kill_job(job); break;
     case JOB_KILLING: sys_kill(job->pid, SIGKILL); break; /* the supervisor itself */

@@ -354,6 +354,9 @@ static void wait_and_handle(struct launcher *l)
 static int open_launcher(struct launcher *l, struct failure *why)
 {
     int alive[2];
+    if (syscall(SYS_close_range, 5, ~0U, 0) < 0) {
+        return fail_os(why, errno, "close what the host left open");
+    }
     l->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     if (l->timer_fd < 0) return fail_os(why, errno, "create a timer");
     if (pipe2(alive, O_CLOEXEC) < 0) return fail_os(why, errno, "pipe");

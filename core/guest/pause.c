@@ -102,7 +102,8 @@ void pause_start(struct init *init, uint32_t stream)
         return;
     }
     if (has_freezer(init) && !step_aside(init)) {
-        if (stream != 0) ask_answer(init, stream, BC_WIRE_OS_ERROR, "cannot leave the group");
+        if (stream == 0) init_end(init, BC_ENDING_LEASE);
+        ask_answer(init, stream, BC_WIRE_EPERMISSION, "cannot leave the group");
         return;
     }
     init->pausing = true;
@@ -131,11 +132,9 @@ void pause_step(struct init *init)
         if (init->pause_stream != 0) ask_answer(init, init->pause_stream, 0, "");
         if (init->pause_stream == 0) tell_state(init);
     } else if (sys_boot_us() - init->paused_us > FREEZE_LIMIT_US) {
+        if (init->pause_stream == 0) init_end(init, BC_ENDING_LEASE);
         resume(init);
-        if (init->pause_stream != 0) {
-            ask_answer(init, init->pause_stream, BC_WIRE_ETIMEDOUT,
-                       "a process does not stand still");
-        }
+        ask_answer(init, init->pause_stream, BC_WIRE_ETIMEDOUT, "a process does not stand still");
     }
 }
 

@@ -26,9 +26,10 @@ unsigned char *queue_room(struct queue *queue, size_t len)
 
 bool queue_put(struct queue *queue, const void *data, size_t len)
 {
+    if (len == 0) return true; /* there may be no room at all yet */
     unsigned char *room = queue_room(queue, len);
     if (room == NULL) return false;
-    if (len > 0) memcpy(room, data, len);
+    memcpy(room, data, len);
     queue->len += len;
     return true;
 }

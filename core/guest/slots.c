@@ -94,9 +94,11 @@ static int try_lock(int dir, const char *name)
     int fd = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0) return -2;
     struct stat st;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) return fd;
+    int rc = flock(fd, LOCK_EX | LOCK_NB), os_error = errno;
+    if (rc == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) return fd;
     close(fd);
-    return -1;
+    errno = os_error;
+    return rc < 0 && os_error != EWOULDBLOCK ? -2 : -1;
 }
 
 int slot_take(struct world *world, struct slot *slot, struct failure *why)

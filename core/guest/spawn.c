@@ -107,7 +107,8 @@ static int prepare(const struct command *command)
         if (rc == 0) rc = SYS3(SYS_setresuid, SANDBOX_UID, SANDBOX_UID, SANDBOX_UID);
         if (rc < 0) return (int)-rc;
         /* The change of user reset it, for the memory that process 1 shares. */
-        sys_prctl(PR_SET_DUMPABLE, 0);
+        rc = sys_prctl(PR_SET_DUMPABLE, 0);
+        if (rc < 0) return (int)-rc;
     }
     done = set_limits(command);
     if (done < 0) return (int)-done;
@@ -120,7 +121,8 @@ static int prepare(const struct command *command)
         long rc = SYS3(SYS_ioctl, 0, TIOCSCTTY, 0);
         if (rc < 0) return (int)-rc;
     }
-    sys_close_range(3, ~0U, 0);
+    done = sys_close_range(3, ~0U, 0);
+    if (done < 0) return (int)-done;
     const sys_sigset none = 0;
     sys_sigprocmask(SIG_SETMASK, &none);
     return 0;

@@ -260,9 +260,7 @@ static int on_done_frame(barchan_file_call *call, const bc_frame *frame)
         return -1;
     }
     if (call->error.code == 0 && (status != 0 || os_error != 0)) {
-        int code = status != 0 ? -(int)status : bc_status_of_os((int)os_error);
-        bc_error_set(&call->error, code, "%s", words);
-        call->error.os_error = (int)os_error;
+        bc_error_of_guest(&call->error, status, os_error, words);
     }
     if (call->error.code == 0 && take_result(call) < 0) return -1;
     finish(call);

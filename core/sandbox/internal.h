@@ -142,6 +142,9 @@ int bc_env_check(const char *const *env, const char *what, barchan_error *err);
 int bc_put_wire_u32(bc_buf *out, uint32_t value);
 int bc_put_wire_u64(bc_buf *out, uint64_t value);
 int bc_put_wire_string(bc_buf *out, const char *text, size_t len);
+/* A failure in the guest's words: never empty, and without what would steer a terminal. The numbers
+ * are within the maxima of messages.h, and not both 0. */
+void bc_error_of_guest(barchan_error *err, uint32_t status, uint32_t os_error, const char *message);
 /* Fills `err` from what the guest sent, code 0 for success; negative: malformed. */
 int bc_read_status(bc_wire_reader *in, barchan_error *err);
 /* The same for what can only be a failure, and is all there is. */

@@ -34,18 +34,22 @@ static void copy_printable(char *to, size_t cap, const char *from)
     to[i] = '\0';
 }
 
+void bc_error_of_guest(barchan_error *err, uint32_t status, uint32_t os_error, const char *message)
+{
+    char words[BC_FRAME_MAX_MESSAGE + 1];
+    copy_printable(words, sizeof words, message);
+    int code = status != BC_WIRE_OS_ERROR ? -(int)status : bc_status_of_os((int)os_error);
+    bc_error_set(err, code, "%s", words[0] == '\0' ? barchan_status_name(code) : words);
+    err->os_error = (int)os_error;
+}
+
 int bc_read_status(bc_wire_reader *in, barchan_error *err)
 {
     uint32_t status = bc_wire_u32(in), os_error = bc_wire_u32(in);
     const char *message = bc_wire_string(in, BC_FRAME_MAX_MESSAGE);
     if (in->bad || status > BC_WIRE_MAX_STATUS || os_error > 4095) return -1;
     *err = (barchan_error){0};
-    if (status == 0 && os_error == 0) return 0;
-    char words[BC_FRAME_MAX_MESSAGE + 1];
-    copy_printable(words, sizeof words, message);
-    int code = status != BC_WIRE_OS_ERROR ? -(int)status : bc_status_of_os((int)os_error);
-    bc_error_set(err, code, "%s", words);
-    err->os_error = (int)os_error;
+    if (status != 0 || os_error != 0) bc_error_of_guest(err, status, os_error, message);
     return 0;
 }
 

@@ -138,7 +138,7 @@ static char *probe_outside(void)
     close(fds[0]);
     waitpid(pid, NULL, 0);
     /* What the probes left behind is adopted here; only the launcher and the canary stay. */
-    for (int i = 0; i < 200 && count_children() > 2; i++) {
+    for (int i = 0; i < 4000 && count_children() > 2; i++) {
         while (waitpid(-1, NULL, WNOHANG) > 0) {}
         usleep(5000);
     }

@@ -189,7 +189,7 @@ START_TEST(a_held_pipe_does_not_hang)
 {
     int64_t began = monotonic_ms();
     barchan_exec_result r = sh("sleep 100 & setsid sleep 100 & echo done");
-    ck_assert_int_lt(monotonic_ms() - began, 5000);
+    ck_assert_int_lt(monotonic_ms() - began, 20000);
     ck_assert_str_eq(r.out.data, "done\n");
     ck_assert_int_eq(r.left_running, 2);
     barchan_exec_result_clear(&r);

@@ -201,7 +201,7 @@ static void works(void)
 /* A child that nobody has to wait for is listed for a moment after its death was told. */
 static int children_are_gone(void)
 {
-    for (int tries = 0; tries < 400 && count_children() > 0; tries++) {
+    for (int tries = 0; tries < 4000 && count_children() > 0; tries++) {
         usleep(5000);
     }
     return count_children() == 0;
@@ -390,7 +390,7 @@ START_TEST(a_missing_layer_is_named)
     int64_t began = monotonic_ms();
     barchan_exec_result r =
         sh("sleep 100 & setsid sleep 100 & (sleep 100 & exec sleep 100) & echo done");
-    ck_assert_int_lt(monotonic_ms() - began, 3000);
+    ck_assert_int_lt(monotonic_ms() - began, 20000);
     ck_assert_str_eq(r.out.data, "done\n");
     ck_assert_int_ge(r.left_running, 3);
     barchan_exec_result_clear(&r);

@@ -60,16 +60,20 @@ static void start(struct stream *s, barchan_exec_options *options)
     ck_assert_msg(rc == 0, "%s", err.message);
 }
 
+static int says_something(void *ud)
+{
+    return ((const struct stream *)ud)->out_len > 0;
+}
+
 START_TEST(output_comes_as_it_is_written)
 {
     struct stream *s = calloc(1, sizeof *s);
-    start(s, OPTIONS(.command = "echo one; echo e >&2; sleep 0.3; echo two"));
-    int64_t began = monotonic_ms();
-    while (s->out_len < 4 && monotonic_ms() - began < 5000) {
-        barchan_runtime_pump(rt, 10, NULL);
-    }
+    start(s, OPTIONS(.command = "echo one; echo e >&2; until [ -e go ]; do sleep 0.01; done; "
+                                "echo two"));
+    ck_assert(wait_until(says_something, s, 20000));
     ck_assert_int_eq(s->done, 0);
-    ck_assert(wait_until(is_done, s, 10000));
+    file_put_text("go", "");
+    ck_assert(wait_until(is_done, s, 20000));
     ck_assert_str_eq(s->out, "one\ntwo\n");
     ck_assert_uint_eq(s->err_len, 2);
     ck_assert_int_eq(s->result.exit_code, 0);
@@ -134,6 +138,7 @@ START_TEST(an_end_waits_for_a_paused_reader)
     struct stream *s = calloc(1, sizeof *s);
     s->pause_at_once = 1;
     start(s, OPTIONS(.command = "echo one; sleep 0.1; echo two"));
+    ck_assert(wait_until(says_something, s, 20000));
     for (int i = 0; i < 20; i++) {
         barchan_runtime_pump(rt, 20, NULL);
     }
@@ -247,10 +252,7 @@ START_TEST(signalling)
     struct stream *s = calloc(1, sizeof *s);
     start(s, OPTIONS(.command = "trap 'echo usr1; exit 3' USR1; echo ready; "
                                 "while :; do sleep 0.01; done"));
-    int64_t began = monotonic_ms();
-    while (s->out_len == 0 && monotonic_ms() - began < 5000) {
-        barchan_runtime_pump(rt, 10, NULL);
-    }
+    ck_assert(wait_until(says_something, s, 20000));
     ck_assert_int_eq(barchan_exec_signal(s->exec, 10, NULL), 0);
     ck_assert(wait_until(is_done, s, 20000));
     ck_assert_str_eq(s->out, "ready\nusr1\n");

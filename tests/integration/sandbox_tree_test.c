@@ -9,17 +9,23 @@
 
 /* ---- timeouts: the whole tree is gone, the output so far is there ---- */
 
+/* Again with more time when a busy machine had not come to the first output. */
 static void times_out(const char *command, const char *output)
 {
-    int64_t began = monotonic_ms();
-    barchan_exec_result r = run(OPTIONS(.command = command, .timeout_ms = 400, .grace_ms = 200));
-    int64_t took = monotonic_ms() - began;
-    ck_assert_msg(r.reason == BARCHAN_EXEC_TIMEOUT, "%s: %s", command,
-                  barchan_exec_reason_name(r.reason));
-    ck_assert_int_eq(r.exit_code, -1);
-    ck_assert_int_ge(took, 390);
-    ck_assert_msg(took < 4000, "%s took %d ms", command, (int)took);
-    ck_assert_msg(strncmp(r.out.data, output, strlen(output)) == 0, "%s: %s", command, r.out.data);
+    barchan_exec_result r = {0};
+    int begun = 0;
+    for (int limit_ms = 400; !begun && limit_ms < 20000; limit_ms *= 3) {
+        barchan_exec_result_clear(&r);
+        int64_t began = monotonic_ms();
+        r = run(OPTIONS(.command = command, .timeout_ms = limit_ms, .grace_ms = 200));
+        int64_t took = monotonic_ms() - began;
+        ck_assert_msg(r.reason == BARCHAN_EXEC_TIMEOUT, "%s: %s", command,
+                      barchan_exec_reason_name(r.reason));
+        ck_assert_int_eq(r.exit_code, -1);
+        ck_assert_int_ge(took, limit_ms - 10); /* never early */
+        begun = strncmp(r.out.data, output, strlen(output)) == 0;
+    }
+    ck_assert_msg(begun, "%s: %s", command, r.out.data);
     barchan_exec_result_clear(&r);
     /* Nothing but this shell's own processes and process 1. */
     sh_says("ps -e -o comm= | grep -vE '^(barchan-guest|sh|ps|grep|wc)$' | wc -l", "0\n");
@@ -48,7 +54,7 @@ START_TEST(a_fork_bomb_is_ended)
     int64_t began = monotonic_ms();
     barchan_exec_result r =
         run(OPTIONS(.command = "b() { b | b & }; b; sleep 100", .timeout_ms = 500, .grace_ms = -1));
-    ck_assert_int_lt(monotonic_ms() - began, 10000);
+    ck_assert_int_lt(monotonic_ms() - began, 20000);
     barchan_exec_result_clear(&r);
     sh_says("echo alive", "alive\n");
 }
@@ -110,12 +116,16 @@ END_TEST
 START_TEST(a_detached_writer_that_has_filled_its_cap)
 {
     /* More is waiting at the command's end than credit lets pass at once, and more comes. */
-    barchan_exec_result r = run(OPTIONS(.command = "yes & sleep 0.5", .detach = 1));
+    barchan_exec_result r =
+        run(OPTIONS(.command = "touch rounds; while :; do head -c 100000 /dev/zero; "
+                               "echo x >> rounds; done & "
+                               "until [ $(wc -l < rounds) -ge 40 ]; do sleep 0.01; done",
+                    .detach = 1));
     ck_assert_int_eq(r.reason, BARCHAN_EXEC_EXITED);
     ck_assert_uint_le(r.out.len, 1 << 20);
     ck_assert_uint_gt(r.out.dropped, 0);
     barchan_exec_result_clear(&r);
-    sh_says("pkill yes; echo fine", "fine\n");
+    sh_says("echo fine", "fine\n");
 }
 END_TEST
 
@@ -127,7 +137,7 @@ START_TEST(a_killed_supervisor_is_no_escape)
                     .timeout_ms = 10000));
     ck_assert(r.reason == BARCHAN_EXEC_SIGNALED || r.exit_code == 5);
     barchan_exec_result_clear(&r);
-    sh_says("sleep 0.1; ps -e -o comm= | grep -c sleep || true", "0\n");
+    sh_says("while ps -e -o comm= | grep -q sleep; do :; done; echo gone", "gone\n");
 }
 END_TEST
 
@@ -150,6 +160,11 @@ static int all_done(void *ud)
 {
     const struct pending *pending = ud;
     return pending->done == pending->count;
+}
+
+static int one_done(void *ud)
+{
+    return ((const struct pending *)ud)->done > 0;
 }
 
 START_TEST(concurrent_commands)
@@ -182,14 +197,18 @@ START_TEST(a_timeout_spares_the_neighbours)
 {
     struct pending pending = {.count = 2};
     barchan_error err;
-    ck_assert_int_eq(barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = "sleep 1; echo fine"),
-                                                on_done, &pending, &err),
+    ck_assert_int_eq(barchan_sandbox_exec_start(
+                         NULL, sbx,
+                         OPTIONS(.command = "until [ -e go ]; do sleep 0.01; done; echo fine"),
+                         on_done, &pending, &err),
                      0);
     ck_assert_int_eq(barchan_sandbox_exec_start(
                          NULL, sbx,
                          OPTIONS(.command = "sleep 100", .timeout_ms = 100, .grace_ms = -1),
                          on_done, &pending, &err),
                      0);
+    ck_assert(wait_until(one_done, &pending, 20000));
+    file_put_text("go", "");
     ck_assert(wait_until(all_done, &pending, 20000));
     ck_assert_int_eq(pending.results[0].reason, BARCHAN_EXEC_TIMEOUT);
     ck_assert_int_eq(pending.results[1].reason, BARCHAN_EXEC_EXITED);
@@ -292,21 +311,30 @@ START_TEST(a_storm_of_sessions_is_ended)
 }
 END_TEST
 
+/* A thread's child is a child of the process. When the time was over before it had begun, there is
+ * another round with more. */
 START_TEST(children_of_threads_are_asked_to_end)
 {
-    sh_says("echo 'trap \"echo asked > asked; exit\" TERM; while :; do sleep 0.01; done' > child",
+    barchan_exec_result r = {0};
+    int asked = 0;
+    sh_says("echo 'trap \"echo asked > asked; exit\" TERM; "
+            "while :; do sleep 0.01; done' > child",
             "");
-    barchan_exec_result r =
-        run(OPTIONS(.command = "command -v python3 >/dev/null || exit 9; exec python3 -c '\n"
-                               "import os,signal,subprocess,threading,time\n"
-                               "signal.signal(15, lambda *a: None)\n"
-                               "run = lambda: subprocess.call([\"sh\", \"child\"])\n"
-                               "threading.Thread(target=run).start()\n"
-                               "while not os.path.exists(\"asked\"): time.sleep(0.05)'",
-                    .timeout_ms = 8000, .grace_ms = 20000));
+    for (int limit_ms = 1000; !asked && r.exit_code != 9 && limit_ms < 30000; limit_ms *= 3) {
+        barchan_exec_result_clear(&r);
+        r = run(OPTIONS(.command = "command -v python3 >/dev/null || exit 9; exec python3 -c '\n"
+                                   "import os,signal,subprocess,threading,time\n"
+                                   "signal.signal(15, lambda *a: None)\n"
+                                   "run = lambda: subprocess.call([\"sh\", \"child\"])\n"
+                                   "threading.Thread(target=run).start()\n"
+                                   "while not os.path.exists(\"asked\"): time.sleep(0.05)'",
+                        .timeout_ms = limit_ms, .grace_ms = 5000));
+        asked = barchan_file_exists(sbx, "asked", NULL) == 1;
+    }
     if (r.exit_code == 9) {
         printf("children_of_threads_are_asked_to_end: skipped, no python3\n");
     } else {
+        ck_assert(asked);
         ck_assert_int_eq(r.reason, BARCHAN_EXEC_TIMEOUT);
         sh_says("cat asked", "asked\n");
     }

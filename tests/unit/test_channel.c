@@ -42,6 +42,7 @@ static const bc_backend fake = {"fake", start_fake, kill_fake, extend_fake};
 static struct {
     int created, created_code;
     int exec_done, file_done, file_code, usage_done, usage_code;
+    char message[600];
     uint64_t peak;
     barchan_exec_reason reason;
     size_t out_len;
@@ -71,6 +72,7 @@ static void on_file(barchan_file_result *result, const barchan_error *err, void 
     (void)result, (void)ud;
     seen.file_done++;
     seen.file_code = err == NULL ? 0 : err->code;
+    if (err != NULL) memcpy(seen.message, err->message, sizeof err->message);
 }
 
 static void pump(void)
@@ -317,17 +319,24 @@ static void on_usage(const barchan_usage *usage, const barchan_error *err, void 
     (void)ud;
     seen.usage_done++;
     seen.usage_code = usage == NULL ? err->code : 0;
+    if (err != NULL) memcpy(seen.message, err->message, sizeof err->message);
     if (usage != NULL) seen.peak = usage->memory_peak_bytes;
 }
 
-static void say_answer(uint32_t status, uint32_t os_error, const bc_usage *usage)
+static void say_answer_with(const char *words, uint32_t status, uint32_t os_error,
+                            const bc_usage *usage)
 {
     bc_wire_writer out = payload();
     bc_wire_put_u32(&out, status);
     bc_wire_put_u32(&out, os_error);
-    bc_wire_put_string(&out, "why", 3);
+    bc_wire_put_string(&out, words, strlen(words));
     if (usage != NULL) bc_wire_put_usage(&out, usage);
     say(BC_FRAME_ANSWER, 1, out.data, out.len);
+}
+
+static void say_answer(uint32_t status, uint32_t os_error, const bc_usage *usage)
+{
+    say_answer_with("why", status, os_error, usage);
 }
 
 START_TEST(answers)
@@ -347,6 +356,29 @@ START_TEST(a_refusing_answer)
     ck_assert_int_eq(barchan_sandbox_usage_start(sbx, on_usage, NULL, NULL), 0);
     say_answer(BC_WIRE_EUNSUPPORTED, 0, NULL);
     ck_assert_int_eq(seen.usage_code, BARCHAN_EUNSUPPORTED);
+    ck_assert_int_eq(status().state, BARCHAN_SANDBOX_READY);
+}
+END_TEST
+
+/* A reason is always given, and none of the guest's steers a terminal. */
+START_TEST(hostile_words)
+{
+    static const char *const words[] = {"", "\x1b]0;x\x07\x7f"};
+    static const char *const shown[] = {"unsupported", "?]0;x??"};
+    ck_assert_int_eq(barchan_sandbox_usage_start(sbx, on_usage, NULL, NULL), 0);
+    say_answer_with(words[_i], BC_WIRE_EUNSUPPORTED, 0, NULL);
+    ck_assert_str_eq(seen.message, shown[_i]);
+    start_file(BARCHAN_FILE_STAT);
+    bc_wire_writer out = payload();
+    bc_wire_put_u32(&out, BC_WIRE_EUNSUPPORTED);
+    bc_wire_put_u32(&out, 0);
+    bc_wire_put_u64(&out, 0);
+    bc_wire_put_u64(&out, 0);
+    bc_wire_put_u32(&out, 0);
+    bc_wire_put_string(&out, words[_i], strlen(words[_i]));
+    say(BC_FRAME_FILE_DONE, 2, out.data, out.len);
+    ck_assert_int_eq(seen.file_done, 1);
+    ck_assert_ptr_nonnull(strstr(seen.message, shown[_i]));
     ck_assert_int_eq(status().state, BARCHAN_SANDBOX_READY);
 }
 END_TEST
@@ -515,6 +547,7 @@ int main(void)
     tcase_add_test(tc, answers);
     tcase_add_test(tc, a_refusing_answer);
     tcase_add_loop_test(tc, hostile_answers, 0, 7);
+    tcase_add_loop_test(tc, hostile_words, 0, 2);
     tcase_add_test(tc, output_above_the_cap);
     tcase_add_test(tc, a_dropped_count);
     tcase_add_test(tc, output_above_the_credit);

@@ -1,0 +1,264 @@
+/*
+ * Process 1's end of a channel: its reader and the requests for commands, file operations and
+ * questions, on a system that only pretends (guest_fake.c). Whatever comes, it ends itself or goes
+ * on with all that was asked for under way; what it says is well-formed, and when all is over no
+ * descriptor and no memory is left.
+ *
+ * Input: what fails, how the rest is read: bit 0 raw bytes, otherwise records as in fuzz_channel.c.
+ */
+#include "fuzz.h"
+#include "guest_fake.h"
+
+#include <stdlib.h>
+#include "guest/file.h"
+#include "guest/init.c" /* for the reader, which nobody else calls */
+
+static struct init *init;
+
+/* ---- what is not linked ---- */
+
+struct reaper *reaper_new(void)
+{
+    return calloc(1, sizeof(struct reaper));
+}
+
+void reaper_free(struct reaper *reaper)
+{
+    free(reaper);
+}
+
+/* Reads what the command's process would. */
+long reaper_start(struct reaper *reaper)
+{
+    const struct command *command = &reaper->command;
+    size_t bytes = strlen(command->cwd);
+    CLAIM(command->argv[0] != NULL);
+    command->argv[-1] = command->argv[-2] = "";
+    for (size_t i = 0; command->argv[i] != NULL; i++) {
+        bytes += strlen(command->argv[i]);
+    }
+    for (size_t i = 0; command->envp[i] != NULL; i++) {
+        bytes += strlen(command->envp[i]);
+    }
+    CLAIM(bytes <= BC_FRAME_MAX_TO_GUEST);
+    return fake.forks_fail ? -EAGAIN : 1000;
+}
+
+int reaper_kill_tree(struct tree *tree, char *stack_top, bool (*spare)(void *ud, int pid), void *ud)
+{
+    (void)tree, (void)stack_top, (void)spare, (void)ud;
+    return 0;
+}
+
+_Noreturn void file_worker(const struct file_request *request, bool change_user)
+{
+    (void)request, (void)change_user;
+    abort();
+}
+
+void file_encode_result(bc_wire_writer *out, const struct file_result *result)
+{
+    bc_wire_put_u32(out, result->status);
+    bc_wire_put_u32(out, result->os_error);
+    bc_wire_put_u64(out, result->bytes);
+    bc_wire_put_u64(out, result->size);
+    bc_wire_put_u32(out, result->truncated);
+    bc_wire_put_string(out, "", 0);
+}
+
+void pause_start(struct init *in, uint32_t stream)
+{
+    in->paused = true;
+    if (stream != 0) ask_answer(in, stream, 0, "");
+}
+
+void pause_end(struct init *in, uint32_t stream)
+{
+    in->paused = false;
+    ask_answer(in, stream, 0, "");
+}
+
+void pause_step(struct init *in)
+{
+    (void)in;
+}
+
+void usage_add_ended(struct init *in, const struct job *job)
+{
+    (void)in, (void)job;
+}
+
+bool usage_sample_counted(struct init *in)
+{
+    (void)in;
+    return false;
+}
+
+bc_usage usage_now(struct init *in)
+{
+    (void)in;
+    return (bc_usage){0};
+}
+
+void usage_list(struct init *in, bc_wire_writer *out)
+{
+    (void)in;
+    bc_wire_put_u64(out, 0);
+}
+
+int64_t watch_interval(const struct init *in)
+{
+    (void)in;
+    return 0;
+}
+
+void watch_look(struct init *in)
+{
+    (void)in;
+}
+
+uint64_t meter_oom_kills(const struct init *in)
+{
+    (void)in;
+    return 0;
+}
+
+uint64_t meter_pid_refusals(const struct init *in)
+{
+    (void)in;
+    return 0;
+}
+
+bool meter_cpu(const struct init *in, uint64_t *user_us, uint64_t *system_us)
+{
+    (void)in, (void)user_us, (void)system_us;
+    return false;
+}
+
+bool meter_storage(uint64_t *used_bytes, bool *full)
+{
+    *used_bytes = *full = 0;
+    return false;
+}
+
+int fail_os(struct failure *why, int os_error, const char *format, ...)
+{
+    (void)why, (void)os_error, (void)format;
+    return -1;
+}
+
+void failure_send(int fd, uint32_t type, uint32_t stream, const struct failure *why)
+{
+    (void)fd, (void)type, (void)stream, (void)why;
+}
+
+/* ---- the run ---- */
+
+static void hear(void)
+{
+    bc_frame frame;
+    int64_t size;
+    size_t at = 0;
+    while ((size = bc_frame_parse(&frame, fake.said + at, fake.said_len - at,
+                                  bc_frame_max_from_guest)) > 0) {
+        bool end = frame.type == BC_FRAME_EXIT || frame.type == BC_FRAME_FILE_DONE ||
+                   frame.type == BC_FRAME_ANSWER;
+        CLAIM(end || frame.type == BC_FRAME_GRANT || frame.type == BC_FRAME_OUT);
+        if (frame.type == BC_FRAME_GRANT) CLAIM(bc_get_u32(frame.payload) <= BC_FRAME_WINDOW);
+        at += (size_t)size;
+    }
+    CLAIM(size == 0 && at == fake.said_len);
+    fake.said_len = 0;
+}
+
+static void settle(void)
+{
+    step_jobs(init);
+    send_flush(init);
+    hear();
+    CLAIM(init->job_count <= MAX_JOBS);
+}
+
+static void live(void)
+{
+    while (fake.in_len > 0) {
+        read_channel(init);
+        settle();
+    }
+    fake.now_ns += 1000000000ll << 33; /* whatever time they had is over, twice */
+    for (int round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < init->job_count; i++) {
+            job_deadline(init, init->jobs[i], sys_boot_us());
+        }
+    }
+    while (init->job_count > 0) {
+        job_died(init, init->jobs[0], SIGKILL);
+        init->strays = false;
+        settle();
+    }
+    queue_free(&init->in);
+    queue_free(&init->out);
+    if (init->spare != NULL) reaper_free(init->spare);
+    init->spare = NULL;
+    CLAIM(fake.open_fds == 0);
+    CLAIM(fake.blocks == 1); /* process 1's own state */
+}
+
+static void run(const uint8_t *bytes, size_t len, unsigned how, size_t step)
+{
+    memset(&fake, 0, offsetof(struct fake_system, said));
+    fake.in = bytes;
+    fake.in_len = len;
+    fake.step = step;
+    fake.said_len = 0;
+    fake.open_fds = 0;
+    fake.now_ns = 1;
+    fake.pipes_break = how >> 1 & 1;
+    fake.forks_fail = how >> 2 & 3;
+    init = calloc(1, sizeof *init);
+    init->channel_fd = FAKE_CHANNEL;
+    init->privileged = how >> 4 & 1;
+    for (int i = 0; i < GROUP_FILES; i++) {
+        init->group_files[i] = -1;
+    }
+    if (setjmp(fake.exit) == 0) live();
+    fake_free_all();
+}
+
+/* Whole frames of the records. */
+static size_t encode(const uint8_t *data, size_t size, unsigned char *out, size_t cap)
+{
+    size_t used = 0;
+    while (size >= 4) {
+        uint32_t type = data[0] < 128 ? 1 + data[0] % 10u : data[0];
+        size_t len = (size_t)data[2] | (size_t)data[3] << 8;
+        uint32_t stream = data[1] % 32;
+        data += 4;
+        size -= 4;
+        if (len > size) len = size;
+        if (cap - used < BC_FRAME_HEADER + len) break;
+        bc_frame_put_header(out + used, type, stream, (uint32_t)len);
+        memcpy(out + used + BC_FRAME_HEADER, data, len);
+        used += BC_FRAME_HEADER + len;
+        data += len;
+        size -= len;
+    }
+    return used;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static unsigned char bytes[1 << 18];
+    if (size < 1) return 0;
+    unsigned how = data[0];
+    size_t len = size - 1;
+    if (how & 1) {
+        memcpy(bytes, data + 1, len < sizeof bytes ? len : sizeof bytes);
+        if (len > sizeof bytes) len = sizeof bytes;
+    } else {
+        len = encode(data + 1, size - 1, bytes, sizeof bytes);
+    }
+    run(bytes, len, how, 1 << 16);
+    run(bytes, len, how, how & 32 ? 1 : 13);
+    return 0;
+}

@@ -1,0 +1,27 @@
+# Both ends of a sandbox's channel. The library's end is compiled once more with all it stands on,
+# except for what starts real sandboxes.
+set(core ${PROJECT_SOURCE_DIR}/core)
+set(host_sources ${core}/channel/channel.c)
+foreach(name buf error json_scan json_write options random utf8)
+  list(APPEND host_sources ${core}/base/${name}.c)
+endforeach()
+foreach(name cancel child loop posts reader residents sigpipe timer watch)
+  list(APPEND host_sources ${core}/runtime/${name}.c)
+endforeach()
+foreach(name ask backend_namespace create exec exec_control exec_input exec_output exec_request files
+        files_list files_request files_wait launcher lease limits mounts process_list
+        profile sandbox status stream usage wire)
+  list(APPEND host_sources ${core}/sandbox/${name}.c)
+endforeach()
+barchan_fuzz_target(channel channel fuzz_channel.c ${host_sources})
+target_link_libraries(fuzz_channel PRIVATE PkgConfig::UV Threads::Threads)
+
+# Process 1's end: its loop's parts on a pretended system, with a heap that can be counted.
+set(guest_sources)
+foreach(name ask exec exec_end file job output queue send)
+  list(APPEND guest_sources ${core}/guest/${name}.c)
+endforeach()
+set_source_files_properties(fuzz_guest.c ${guest_sources} PROPERTIES COMPILE_DEFINITIONS
+  "BARCHAN_FAKE_SYSTEM;malloc=guest_malloc;calloc=guest_calloc;realloc=guest_realloc;free=guest_free")
+barchan_fuzz_target(guest guest fuzz_guest.c guest_fake.c ${guest_sources})
+target_include_directories(fuzz_guest PRIVATE ${core}/guest)
