@@ -22,6 +22,7 @@ barchan_sandbox_test(files)
 barchan_sandbox_test(host)
 target_compile_definitions(sandbox_host_test PRIVATE
   GUEST_PATH="$<TARGET_FILE:barchan_guest>")
+barchan_sandbox_test(host_end)
 barchan_sandbox_test(lease)
 barchan_sandbox_test(life)
 barchan_sandbox_test(limits)
