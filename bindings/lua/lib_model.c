@@ -1,4 +1,5 @@
 /* core.model: create a model, start a completion, read its deltas, take its reply. */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <barchan/model.h>
@@ -119,7 +120,9 @@ static int l_model_create(lua_State *L)
     options.connect_timeout_ms = bl_opt_int_ms(L, 1, "connect_timeout");
     options.idle_timeout_ms = bl_opt_int_ms(L, 1, "idle_timeout");
     options.timeout_ms = bl_opt_ms(L, 1, "timeout", 0);
-    options.max_retries = (int)bl_opt_integer(L, 1, "max_retries", 0);
+    int64_t retries = bl_opt_integer(L, 1, "max_retries", 0);
+    if (retries < -1 || retries > INT_MAX) luaL_error(L, "option 'max_retries' is out of range");
+    options.max_retries = (int)retries;
     options.max_retry_wait_ms = bl_opt_int_ms(L, 1, "max_retry_wait");
     options.headers = bl_opt_strings(L, 1, "headers", 0);
     barchan_model **self = lua_newuserdatauv(L, sizeof *self, 0);

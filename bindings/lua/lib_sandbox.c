@@ -95,7 +95,9 @@ static void read_limits(lua_State *L, barchan_limits *limits)
         limits->disk_bytes = (uint64_t)bl_opt_integer(L, index, "disk", 0);
         limits->files = (uint64_t)bl_opt_integer(L, index, "files", 0);
         limits->output_bytes = (uint64_t)bl_opt_integer(L, index, "output", 0);
-        limits->cpus_milli = (uint32_t)bl_opt_ms(L, index, "cpus", 0); /* thousandths, too */
+        int64_t milli = bl_opt_ms(L, index, "cpus", 0); /* thousandths, too */
+        if (milli > UINT32_MAX) luaL_error(L, "option 'cpus' is out of range");
+        limits->cpus_milli = (uint32_t)milli;
         limits->pids = opt_u32(L, index, "pids");
         limits->open_files = opt_u32(L, index, "open_files");
         limits->cpu_ms = bl_opt_ms(L, index, "cpu_seconds", 0);

@@ -3,7 +3,6 @@
 #include <lauxlib.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <errno.h>
 #include <stdio.h>
 #include "bounds.h"
@@ -106,7 +105,9 @@ static int load_override(lua_State *L, const char *path)
     barchan_error err;
     int rc = bc_host_file_check(filename, &err);
     if (rc == BARCHAN_ENOTFOUND) {
-        if (access(dir, X_OK) < 0) luaL_error(L, "BARCHAN_SCRIPTS: %s: %s", dir, strerror(errno));
+        if (bc_host_file_check(dir, &err) != BARCHAN_ENOTREG) {
+            luaL_error(L, "BARCHAN_SCRIPTS: '%s' is no directory", dir);
+        }
         lua_pop(L, 1);
         return 0; /* the embedded one */
     }

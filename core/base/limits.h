@@ -144,4 +144,7 @@
 #define BC_LAUNCHER_END_MS 500
 #define BC_FILE_IDLE_MS 60000
 
+/* Times and bytes that a guest says it has used: a few of them may be added. */
+#define BC_USAGE_MAX ((uint64_t)INT64_MAX / 8)
+
 #endif

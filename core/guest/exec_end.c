@@ -8,6 +8,8 @@ void exec_note_start(struct init *init, struct job *job)
     usage_sample_counted(init);
     job->oom_before = meter_oom_kills(init);
     job->pids_before = meter_pid_refusals(init) + init->pids_full;
+    uint64_t used;
+    if (!meter_storage(&used, &job->full_before)) job->full_before = false;
     job->alone = init->apart;
     for (unsigned i = 0; i < init->job_count; i++) {
         struct job *other = init->jobs[i];
@@ -31,7 +33,8 @@ static uint32_t limit_behind(const struct init *init, const struct job *job)
     if (crowded || meter_pid_refusals(init) + init->pids_full > job->pids_before) {
         return BC_EXIT_PIDS;
     }
-    if (meter_storage(&used, &full) && full) return BC_EXIT_DISK_FULL;
+    /* What fails on a disk that was full before says so itself, or has another reason. */
+    if (!job->full_before && meter_storage(&used, &full) && full) return BC_EXIT_DISK_FULL;
     return BC_EXIT_EXITED;
 }
 

@@ -158,8 +158,6 @@ static void reap(struct init *init)
 
 /* ---- time ---- */
 
-#define NEVER_US (INT64_MAX / 2)
-
 _Noreturn void init_end(struct init *init, uint32_t why)
 {
     unsigned char bytes[4];

@@ -87,6 +87,7 @@ struct job {
     uint64_t written; /* to both outputs */
     /* What the meters said when it began. */
     uint64_t oom_before, pids_before;
+    bool full_before; /* of the storage */
     struct cpu_time cpu_before;
     bool alone;            /* no other command has run since: the group's count is its own */
     struct reaper *reaper; /* JOB_EXEC */
@@ -113,6 +114,8 @@ struct watch_list {
         enum { WATCH_IN, WATCH_OUT, WATCH_ERR, WATCH_RESULT } what;
     } of[FIXED_FDS + JOB_FDS * MAX_JOBS];
 };
+
+#define NEVER_US (INT64_MAX / 2)
 
 struct init {
     int channel_fd, alive_fd, signal_fd, timer_fd;

@@ -124,6 +124,12 @@ static void resume(struct init *init)
     init->armed_us = 0;
 }
 
+/* The time is over of a sandbox that is paused then, and nobody has given it more. */
+static bool lease_is_over(const struct init *init)
+{
+    return init->pause_at_lease_end && init->lease_end_us == NEVER_US;
+}
+
 void pause_step(struct init *init)
 {
     if (!init->pausing) return;
@@ -132,7 +138,7 @@ void pause_step(struct init *init)
         if (init->pause_stream != 0) ask_answer(init, init->pause_stream, 0, "");
         if (init->pause_stream == 0) tell_state(init);
     } else if (sys_boot_us() - init->paused_us > FREEZE_LIMIT_US) {
-        if (init->pause_stream == 0) init_end(init, BC_ENDING_LEASE);
+        if (lease_is_over(init)) init_end(init, BC_ENDING_LEASE);
         resume(init);
         ask_answer(init, init->pause_stream, BC_WIRE_ETIMEDOUT, "a process does not stand still");
     }
@@ -142,6 +148,10 @@ void pause_end(struct init *init, uint32_t stream)
 {
     if (init->pausing) {
         ask_answer(init, stream, BC_WIRE_EBUSY, "it is just being paused");
+        return;
+    }
+    if (lease_is_over(init)) {
+        ask_answer(init, stream, BC_WIRE_ELIMIT, "the lease is over: extend it first");
         return;
     }
     if (init->paused) resume(init);

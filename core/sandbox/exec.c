@@ -121,10 +121,10 @@ static int read_exit(barchan_exec *exec, const bc_frame *frame)
     result->spawn_errno = (int)e.spawn_errno;
     result->spawn_cwd = e.spawn_cwd != 0;
     result->left_running = (int)(e.left_running & 0x7FFFFFFF);
-    result->usage = (barchan_exec_usage){.wall_us = (int64_t)e.wall_us,
-                                         .user_us = (int64_t)e.user_us,
-                                         .system_us = (int64_t)e.system_us,
-                                         .max_rss_bytes = (int64_t)e.max_rss_bytes};
+    result->usage = (barchan_exec_usage){.wall_us = (int64_t)bc_usage_bound(e.wall_us),
+                                         .user_us = (int64_t)bc_usage_bound(e.user_us),
+                                         .system_us = (int64_t)bc_usage_bound(e.system_us),
+                                         .max_rss_bytes = (int64_t)bc_usage_bound(e.max_rss_bytes)};
     bc_usage_add(exec->stream.sbx, &result->usage);
     if (exec->streaming) return e.out_dropped != 0 || e.err_dropped != 0 ? -1 : 0;
     if (bc_exec_take_output(&exec->out, e.out_dropped, &result->out) == -1) return -1;

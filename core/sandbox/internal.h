@@ -123,6 +123,8 @@ int64_t bc_lease_left_ms(const barchan_sandbox *sbx);
 void bc_sandbox_set_paused(barchan_sandbox *sbx, int paused);
 
 /* usage.c */
+/* What a guest says it has used, kept to what can be added up. */
+uint64_t bc_usage_bound(uint64_t told);
 void bc_usage_add(barchan_sandbox *sbx, const barchan_exec_usage *usage);
 /* The backend has counted the sandbox's processor time to its end. */
 void bc_usage_ended(barchan_sandbox *sbx, uint64_t user_us, uint64_t system_us);

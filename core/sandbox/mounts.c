@@ -40,13 +40,15 @@ static int check(const barchan_mount *mounts, size_t i, barchan_error *err)
 {
     const barchan_mount *m = &mounts[i];
     if (m->source == NULL || m->source[0] != '/' || strlen(m->source) >= BC_FRAME_MAX_PATH) {
-        return bc_error_set(err, BARCHAN_EINVAL, "mount %zu: source must be an absolute path",
-                            i + 1);
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "mount %zu: source '%.64s' must be an absolute path", i + 1,
+                            m->source == NULL ? "" : m->source);
     }
     if (!is_plain(m->target) || !is_target(m->target)) {
         return bc_error_set(err, BARCHAN_EINVAL,
-                            "mount %.64s: target '%.64s' must be /workspace, /home/user, or a path "
-                            "below them, /mnt, /tmp, /var/tmp or /run, without '.', '..' and '//'",
+                            "mount %.64s: target '%.64s' must be /workspace or /home/user, or lie "
+                            "below one of them, /mnt, /tmp, /var/tmp or /run (as /mnt/data), "
+                            "without '.', '..' and '//'",
                             m->source, m->target == NULL ? "" : m->target);
     }
     if (m->mode != BARCHAN_MOUNT_READ_ONLY && m->mode != BARCHAN_MOUNT_READ_WRITE) {

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "ask.h"
 #include "base/clock.h"
+#include "base/limits.h"
 
 struct usage_call {
     struct usage_call *next; /* of those that wait for the end's last count */
@@ -33,7 +34,11 @@ static barchan_usage known(const barchan_sandbox *sbx)
     };
 }
 
-/* What a guest says only grows; it is kept within what the fields can hold. */
+uint64_t bc_usage_bound(uint64_t told)
+{
+    return told < BC_USAGE_MAX ? told : BC_USAGE_MAX;
+}
+
 static void remember(barchan_sandbox *sbx, const bc_usage *told)
 {
     sbx->used = *told;
@@ -41,15 +46,14 @@ static void remember(barchan_sandbox *sbx, const bc_usage *told)
                                 &sbx->used.memory_bytes,  &sbx->used.memory_peak_bytes,
                                 &sbx->used.memory_kib_ms, &sbx->used.disk_bytes};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        if (*fields[i] > INT64_MAX) *fields[i] = INT64_MAX;
+        *fields[i] = bc_usage_bound(*fields[i]);
     }
 }
 
 void bc_usage_ended(barchan_sandbox *sbx, uint64_t user_us, uint64_t system_us)
 {
-    if (user_us > INT64_MAX || system_us > INT64_MAX) return;
-    sbx->used.user_us = user_us;
-    sbx->used.system_us = system_us;
+    sbx->used.user_us = bc_usage_bound(user_us);
+    sbx->used.system_us = bc_usage_bound(system_us);
     sbx->used.cpu_counted = 1;
 }
 
@@ -57,8 +61,8 @@ void bc_usage_ended(barchan_sandbox *sbx, uint64_t user_us, uint64_t system_us)
 void bc_usage_add(barchan_sandbox *sbx, const barchan_exec_usage *usage)
 {
     if (sbx->used.cpu_counted) return;
-    sbx->exec_us[0] += (uint64_t)usage->user_us & INT64_MAX >> 8;
-    sbx->exec_us[1] += (uint64_t)usage->system_us & INT64_MAX >> 8;
+    sbx->exec_us[0] = bc_usage_bound(sbx->exec_us[0] + (uint64_t)usage->user_us);
+    sbx->exec_us[1] = bc_usage_bound(sbx->exec_us[1] + (uint64_t)usage->system_us);
     if (sbx->exec_us[0] > sbx->used.user_us) sbx->used.user_us = sbx->exec_us[0];
     if (sbx->exec_us[1] > sbx->used.system_us) sbx->used.system_us = sbx->exec_us[1];
 }

@@ -111,7 +111,7 @@ local signal_names = {
 local limit_words = {
   oom = "out of memory: the sandbox's memory limit was reached",
   pids = "failed: the sandbox's limit of processes was reached",
-  disk_full = "failed: the sandbox's disk is full",
+  disk_full = "failed: the sandbox's disk is full, or has as many files as it may",
   cpu_time = "killed: its limit of processor time was reached",
   output = "killed: it wrote more than its limit of output",
 }

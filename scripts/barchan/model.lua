@@ -253,8 +253,9 @@ end
 local function ask(self, request, wants, emit)
   if self.scripted then
     local reply, err = self.scripted.complete(request, emit)
-    if reply == nil then return nil, err end
-    return whole_reply(reply)
+    if reply ~= nil or err == nil then return whole_reply(reply) end
+    if type(err) == "table" and getmetatable(err) == nil then err = core.util.error(err) end
+    return nil, err
   end
   local completion <close>, err = self.handle:start(request, wants)
   if not completion then return nil, err end

@@ -61,7 +61,7 @@ end
 local function matches(value, expected)
   local kind = type(value)
   if kind == "number" and expected:find("integer", 1, true) then
-    return math.type(value) == "integer" or expected:find("number", 1, true) ~= nil
+    return math.tointeger(value) ~= nil or expected:find("number", 1, true) ~= nil
   end
   for word in expected:gmatch("[%a_]+") do
     if word == kind then return true end

@@ -66,16 +66,17 @@ end
 -- A list of { key, policy }: what was given, in its order, then those of the directories by name. `key` is
 -- what a policy's state is kept under.
 local function collect(given, taken)
-  local list = {}
+  local list, taken_by_name = {}, {}
   for _, item in ipairs(given) do
     if type(item) == "string" then
+      taken_by_name[item] = true
       list[#list + 1] = { key = item, policy = taken.by_name[item] or built_in(item) }
     else
       list[#list + 1] = { key = item, policy = check(item) }
     end
   end
   for _, name in ipairs(taken.order) do
-    list[#list + 1] = { key = name, policy = taken.by_name[name] }
+    if not taken_by_name[name] then list[#list + 1] = { key = name, policy = taken.by_name[name] } end
   end
   return list
 end

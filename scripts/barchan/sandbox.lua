@@ -51,6 +51,9 @@ end
 local mount_spec = { source = "string", target = "string", mode = "string" }
 
 local function check_mounts(mounts)
+  if #mounts == 0 and next(mounts) ~= nil then
+    error("sandbox: option 'mounts': a list of { source, target } expected", 3)
+  end
   for i, mount in ipairs(mounts) do
     options.check(("sandbox: mounts[%d]"):format(i), mount, mount_spec, 4)
     if not mount.source or not mount.target then

@@ -20,7 +20,7 @@ local MAX_SECONDS = 3
 
 local function describe(value)
   if value == true then return "nothing" end -- what `require` keeps of a script that returns nothing
-  if type(value) == "table" then return "a table that is neither; a helper is required by a tool" end
+  if type(value) == "table" then return "a table that is neither; a helper is required by another script" end
   return "a " .. type(value)
 end
 

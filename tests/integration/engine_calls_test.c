@@ -48,14 +48,18 @@ END_TEST
 START_TEST(started_calls_run_side_by_side)
 {
     struct outcome slow = {0}, fast = {0};
-    load("local b = require 'barchan' return { nap = function(s) b.sleep(s) return s end }");
-    ck_assert_int_eq(barchan_engine_start(engine, "nap", "0.1", NULL, on_done, &slow, &err), 0);
-    ck_assert_int_eq(barchan_engine_start(engine, "nap", "0.01", NULL, on_done, &fast, &err), 0);
+    load(
+        "local b = require 'barchan' local go = false return { fast = function() b.sleep(0.01)"
+        " return 'fast' end, slow = function() while not go do b.sleep(0.01) end return 'slow' end,"
+        " release = function() go = true end }");
+    ck_assert_int_eq(barchan_engine_start(engine, "slow", NULL, NULL, on_done, &slow, &err), 0);
+    ck_assert_int_eq(barchan_engine_start(engine, "fast", NULL, NULL, on_done, &fast, &err), 0);
     ck_assert_int_eq(slow.called + fast.called, 0);
     pump_until(&fast.called);
     ck_assert_int_eq(slow.called, 0);
+    barchan_free(call("release", NULL));
     pump_until(&slow.called);
-    ck_assert_str_eq(fast.result, "0.01");
+    ck_assert_str_eq(fast.result, "\"fast\"");
     ck_assert_int_eq(fast.called, 1);
 }
 END_TEST

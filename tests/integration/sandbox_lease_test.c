@@ -210,6 +210,10 @@ START_TEST(a_lease_that_pauses)
     while (monotonic_ms() < until) {
         barchan_runtime_pump(rt, 50, NULL);
     }
+    barchan_error err = {0};
+    ck_assert_int_eq(barchan_sandbox_resume(sbx, &err), BARCHAN_ELIMIT);
+    ck_assert_ptr_nonnull(strstr(err.message, "extend it first"));
+    it_stands_still();
     ck_assert_int_eq(barchan_sandbox_extend(sbx, 2000, NULL), 0);
     resume_it();
     it_goes_on();

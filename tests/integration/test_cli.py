@@ -116,7 +116,9 @@ class Exec(unittest.TestCase):
             self.assertEqual(barchan("exec", "--", *words).returncode, code, words)
         done = barchan("exec", "--timeout", "0.3", "--", "sh", "-c", "echo so far; sleep 100")
         self.assertEqual((done.returncode, done.stdout), (124, b"so far\n"))
-        self.assertIn(b"killed after 0.3 s", done.stderr)
+        self.assertRegex(done.stderr, rb"killed after [0-9.]+ s; --timeout allows more")
+        done = barchan("exec", "--limits", "wall=0.3", "--", "sleep", "100")
+        self.assertRegex(done.stderr, rb"killed after [0-9.]+ s; --limits wall allows more")
         done = barchan("exec", "--template", "/no/such", "--", "true")
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"/no/such", done.stderr)
@@ -607,7 +609,7 @@ class Tools(unittest.TestCase):
     def test_check_says_what_a_file_should_have_returned(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "one.lua")
-            for text, words in (("return 5", "got a number"), ("", "got nothing"), ("return {}", "a helper is required"),
+            for text, words in (("return 5", "got a number"), ("", "got nothing"), ("return {}", "a helper is required by another script"),
                                 ("\nrequire 'nope'", f"one.lua:2: module 'nope' not found: there is no {folder}/nope.lua")):
                 with open(path, "w") as file:
                     file.write(text)

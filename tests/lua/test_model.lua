@@ -12,6 +12,15 @@ local function says(reply, seen)
   end } })
 end
 
+function T:test_a_function_that_fails_says_how()
+  local none, err = says(function() return nil, { code = "quota", message = "my message" } end):complete "q"
+  lu.assertNil(none)
+  lu.assertEquals(tostring(err), "my message (quota)")
+  lu.assertErrorMsgContains("must return a reply or nil and an error, got nil", function()
+    says(function() end):complete "q"
+  end)
+end
+
 function T:test_a_model_may_be_a_function()
   local seen, deltas = {}, {}
   local model = says(function(_, emit)

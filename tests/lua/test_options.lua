@@ -30,6 +30,12 @@ function T:test_what_fits_passes()
   options.check("x", { t = false }, { t = "number or boolean" })
 end
 
+function T:test_a_float_that_is_whole_is_an_integer()
+  options.check("x", { n = 64 * 2^20 }, { n = "integer" })
+  local sbx <close> = assert(require "barchan".sandbox { limits = { memory = 64 * 2^20 } })
+  lu.assertEquals(sbx:status().state, "ready")
+end
+
 -- Each names the option and the line of the script that gave it.
 function T:test_options_that_could_do_nothing_are_errors()
   local barchan = require "barchan"
@@ -47,6 +53,10 @@ function T:test_options_that_could_do_nothing_are_errors()
     ["'base_url' is for models over HTTP; this one is a function"] = function()
       local m = barchan.model { provider = { complete = print }, base_url = "x" }
       return m
+    end,
+    ["'mounts': a list of"] = function()
+      local sbx = barchan.sandbox { mounts = { source = "/tmp", target = "/mnt/x" } }
+      return sbx
     end,
     ["unknown option 'limt'"] = function() local text = barchan.render({}, { limt = 3 }) return text end,
     ["unknown option 'apend'"] = function()

@@ -87,7 +87,7 @@ function T:test_limits()
   lu.assertEquals({ r.reason, r.exit_code }, { "output", nil })
   r = assert(sbx:exec { sh = "head -c 40000000 /dev/zero > big" })
   lu.assertEquals({ r.reason, r.exit_code }, { "disk_full", 1 })
-  lu.assertStrContains(tostring(r), "disk is full (exit code 1)")
+  lu.assertStrContains(tostring(r), "disk is full")
   lu.assertEquals(assert(sbx:exec "echo next").out, "next\n")
 end
 
@@ -283,11 +283,12 @@ end
 
 function T:test_execs_run_side_by_side()
   local sbx <close> = sandbox()
-  local start = barchan.now()
   local fns = {}
-  for i = 1, 8 do fns[i] = function() return assert(sbx:exec("sleep 0.3; echo " .. i)).out end end
+  for i = 1, 8 do -- each ends when all have begun
+    local command = "echo > b%d; until [ $(ls b? | wc -l) = 8 ]; do sleep 0.02; done; echo %d"
+    fns[i] = function() return assert(sbx:exec(command:format(i, i))).out end
+  end
   for i, outcome in ipairs(barchan.gather(fns)) do lu.assertEquals(outcome.value, i .. "\n") end
-  lu.assertTrue(barchan.now() - start < 2.4) -- not one after the other
 end
 
 function T:test_cancelling_a_task_kills_its_command_and_leaves_the_sandbox()

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/clock.h"
+#include "base/limits.h"
 #include "sandbox/internal.h"
 
 static barchan_runtime *rt;
@@ -346,7 +347,7 @@ START_TEST(answers)
     say_answer(0, 0, &huge);
     ck_assert_int_eq(seen.usage_done, 1);
     ck_assert_int_eq(seen.usage_code, 0);
-    ck_assert_uint_eq(seen.peak, INT64_MAX);
+    ck_assert_uint_eq(seen.peak, BC_USAGE_MAX);
     ck_assert_int_eq(status().state, BARCHAN_SANDBOX_READY);
 }
 END_TEST

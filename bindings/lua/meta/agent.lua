@@ -33,6 +33,7 @@ local Agent = {}
 ---@field stop_reason string end_turn, stop_sequence, max_steps, max_tokens, refusal, content_filter, context_window, pause_turn, budget, denied, cancelled, error
 ---@field error barchan.Error? with error and cancelled
 ---@field usage table
+---@field cost? number US dollars, when every turn's model has a price
 ---@field messages table[] to go on from
 ---@field turns integer
 ---@field run_id string

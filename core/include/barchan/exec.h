@@ -24,7 +24,7 @@ typedef enum barchan_exec_reason {
     BARCHAN_EXEC_LOST = 5,         /* "lost": the sandbox ended under it */
     BARCHAN_EXEC_SPAWN_FAILED = 6, /* "spawn_failed": not started; spawn_errno says why */
     BARCHAN_EXEC_PIDS = 7,         /* "pids": it failed after it was refused a process */
-    BARCHAN_EXEC_DISK_FULL = 8,    /* "disk_full": it failed and left the storage full */
+    BARCHAN_EXEC_DISK_FULL = 8,    /* "disk_full": it failed and filled the storage */
     BARCHAN_EXEC_CPU_TIME = 9,     /* "cpu_time": over limits.cpu_ms, its whole tree was killed */
     BARCHAN_EXEC_OUTPUT = 10       /* "output": over limits.output_bytes, likewise */
 } barchan_exec_reason;

@@ -172,7 +172,9 @@ BARCHAN_API int barchan_sandbox_extend(barchan_sandbox *sbx, int64_t more_ms, ba
  * does not; new commands are BARCHAN_EBUSY, file operations and questions work. By the freezer of
  * a control group where there is one, which nobody inside can see. Otherwise by SIGSTOP and
  * SIGCONT to all: a parent may see its child stop, a process that had stopped by itself goes on
- * with the others. Pausing what is paused, or resuming what runs, is fine. */
+ * with the others. Pausing what is paused, or resuming what runs, is fine. Pausing is
+ * BARCHAN_ETIMEDOUT when a process does not stand still within 3 s, and BARCHAN_EBUSY while it is
+ * being paused; resuming is BARCHAN_ELIMIT while the lease is over (extend it first). */
 BARCHAN_API int barchan_sandbox_pause(barchan_sandbox *sbx, barchan_error *err);
 BARCHAN_API int barchan_sandbox_resume(barchan_sandbox *sbx, barchan_error *err);
 /* The same without waiting; `done` is called exactly once when these returned 0. */

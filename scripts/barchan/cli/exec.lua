@@ -74,7 +74,9 @@ end
 local function explain(result, words, timeout)
   local name = words[1]
   if result.reason == "timeout" then
-    io.stderr:write(("barchan: '%s' was killed after %g s; --timeout allows more\n"):format(name, timeout))
+    local wall = result.usage.wall
+    local by = wall < timeout and "--limits wall" or "--timeout"
+    io.stderr:write(("barchan: '%s' was killed after %.1f s; %s allows more\n"):format(name, wall, by))
   elseif result.reason == "spawn_failed" then
     if result.spawn_cwd then
       io.stderr:write(("barchan: cannot enter '%s': %s\n"):format(result.cwd, result.spawn_error))
