@@ -216,6 +216,15 @@ function T:test_a_storm_of_edits_ends_in_the_last_version()
   while answer(tools) ~= "edit 500" do lu.assertEquals(next_event().type, "tools_reloaded") end
 end
 
+function T:test_events_that_the_kernel_drops_lose_no_edit()
+  local tools, next_event = watched()
+  local file <close> = assert(io.open "/proc/sys/fs/inotify/max_queued_events")
+  local most = math.min(file:read "n", 50000)
+  for i = 1, most // 2 + 100 do write(i % 2 == 0 and "a.tmp" or "b.tmp", "x") end -- two events each
+  write("one.lua", tool_text("one", "after"))
+  while answer(tools) ~= "after" do next_event() end
+end
+
 function T:test_what_others_could_write_is_refused_with_the_reason()
   local function refused(text) lu.assertErrorMsgContains(text, barchan.toolset, { dir = dir }) end
   sh("chmod 666 %s", path "one.lua")
