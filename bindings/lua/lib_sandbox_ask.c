@@ -1,4 +1,4 @@
-/* What is asked about sandboxes: usage of one, and what this machine can do. */
+/* What is asked of sandboxes: usage, pause, resume, more lease; and what this machine can do. */
 #include "lib_sandbox.h"
 
 #include <string.h>

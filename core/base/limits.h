@@ -14,11 +14,11 @@
  * more than a gigabyte. Two million are 80 MB, and far beyond real requests. */
 #define BC_JSON_MAX_NODES 2000000
 
-/* Runtime. How long destroy waits for dying processes. */
-/* Rounds of callbacks that queue further ones, when a runtime is destroyed. */
+/* Runtime. Rounds of callbacks that queue further ones, when a runtime is destroyed. */
 #define BC_DESTROY_ROUNDS 16
 /* Posts that wait for one pump: a host that has stopped pumping must not fill the memory. */
 #define BC_POST_MAX 100000
+/* How long destroy waits for dying processes. */
 #define BC_DESTROY_WAIT_MS 2000
 /* How often the names of watched directories are looked up: a rename of a parent gives no event. */
 #define BC_DIR_WATCH_RETRY_MS 500

@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 
 /* How long a killed tree may take to be gone before its supervisor is killed, too; below the
- * library's patience of 5 s. */
+ * library's patience (BC_EXEC_PATIENCE_MS). */
 #define KILL_LIMIT_US 4000000
 /* How long a cancelled worker may take to tidy up. */
 #define WORKER_LIMIT_US 500000

@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-/* How soon, and how long, to look whether all of them stand still. */
+/* How long to look whether all of them stand still. */
 #define FREEZE_LIMIT_US 3000000
 
 static struct census census;

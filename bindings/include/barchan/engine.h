@@ -10,16 +10,15 @@
  *    A blocking call pumps the runtime; a started one is driven by whoever pumps it.
  *  - Tools that the host registers are seen by scripts as `barchan.host.tools`, ready to be
  *    given to a toolset. They answer at once, or later.
- *  - Events of agent runs (JSON objects with type, seq, time, run_id, ...) go to `on_event`.
- *
- *  - Events: type and, where they apply, seq, time, run_id, turn, call_id. The types and their
- * fields are listed in scripts/barchan/README.md; transcripts and `barchan ask --json` hold the
- * same.
+ *  - Events of agent runs go to `on_event`: JSON objects with type and, where they apply, seq,
+ *    time, run_id, turn, call_id. The types and their fields are listed in
+ *    scripts/barchan/README.md; transcripts and `barchan ask --json` hold the same.
  *
  * The safe library has no files, environment, bytecode, debug library or finalizers. Its scripts
  * may make sandboxes (template "host" only), models and toolsets: code and transcripts are read
  * only below script_dirs; a provider's key in the process's environment (ANTHROPIC_API_KEY,
- * OPENAI_API_KEY) is used, never shown, and goes to the provider's own address or the one in
+ * OPENAI_API_KEY, GEMINI_API_KEY) is used, never shown, and goes to the provider's own address or
+ * the one in
  * ..._BASE_URL only. A tool's arguments are checked against its schema by the keywords listed in
  * scripts/barchan/schema.lua; others (pattern, format) are annotations.
  *
