@@ -18,8 +18,8 @@
  * may make sandboxes (template "host" only), models and toolsets: code and transcripts are read
  * only below script_dirs; a provider's key in the process's environment (ANTHROPIC_API_KEY,
  * OPENAI_API_KEY, GEMINI_API_KEY) is used, never shown, and goes to the provider's own address or
- * the one in ..._BASE_URL only. A tool's arguments are checked against its schema by the keywords listed in
- * scripts/barchan/schema.lua; others (pattern, format) are annotations.
+ * the one in ..._BASE_URL only. A tool's arguments are checked against its schema by the keywords
+ * listed in scripts/barchan/schema.lua; others (pattern, format) are annotations.
  *
  * Tasks that a call leaves running end with the call.
  *
