@@ -1,7 +1,7 @@
 # Each program runs as whoever runs the tests, and again as an ordinary user when that is root.
 add_library(sandbox_support STATIC sandbox_support.c)
 target_link_libraries(sandbox_support PUBLIC barchan_build PkgConfig::CHECK)
-target_include_directories(sandbox_support PUBLIC
+target_include_directories(sandbox_support PUBLIC ${PROJECT_SOURCE_DIR}/tests/support
   ${PROJECT_SOURCE_DIR}/core/include ${CMAKE_CURRENT_SOURCE_DIR})
 
 function(barchan_sandbox_test name)

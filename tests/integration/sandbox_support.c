@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
+#include "suite.h"
 
 barchan_runtime *rt;
 barchan_sandbox *sbx;
@@ -240,10 +241,6 @@ void add_tests(Suite *suite, const char *name, void (*setup)(void), void (*end)(
 
 int run_suite(Suite *suite)
 {
-    SRunner *runner = srunner_create(suite);
     printf("running as %s\n", is_root() ? "root" : "an ordinary user");
-    srunner_run_all(runner, CK_ENV);
-    int failed = srunner_ntests_failed(runner);
-    srunner_free(runner);
-    return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    return suite_end(suite);
 }

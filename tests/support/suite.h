@@ -9,21 +9,27 @@
 /* Longer than any test takes under a sanitizer on a slow machine. */
 #define SUITE_TIMEOUT_SECONDS 60
 
-static inline int suite_run(const char *name, void (*setup)(void), void (*teardown)(void),
-                            const TTest *const *tests, size_t count)
+/* Runs it; the exit code of the program. */
+static inline int suite_end(Suite *suite)
 {
-    Suite *suite = suite_create(name);
-    TCase *tc = tcase_create("all");
-    tcase_set_timeout(tc, SUITE_TIMEOUT_SECONDS);
-    tcase_add_checked_fixture(tc, setup, teardown);
-    for (size_t i = 0; i < count; i++)
-        tcase_add_test(tc, tests[i]);
-    suite_add_tcase(suite, tc);
     SRunner *runner = srunner_create(suite);
     srunner_run_all(runner, CK_ENV);
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? 0 : 1;
+}
+
+static inline int suite_run(const char *name, void (*before)(void), void (*after)(void),
+                            const TTest *const *tests, size_t count)
+{
+    Suite *suite = suite_create(name);
+    TCase *tc = tcase_create("all");
+    tcase_set_timeout(tc, SUITE_TIMEOUT_SECONDS);
+    tcase_add_checked_fixture(tc, before, after);
+    for (size_t i = 0; i < count; i++)
+        tcase_add_test(tc, tests[i]);
+    suite_add_tcase(suite, tc);
+    return suite_end(suite);
 }
 
 /* For loops of many thousands: ck_assert notes each passing of it. */
