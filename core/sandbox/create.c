@@ -18,18 +18,27 @@ static void deliver_created(bc_defer *defer)
     if (created != NULL) created(sbx, error.code == 0 ? NULL : &error, sbx->created_ud);
 }
 
-void bc_created_settle(barchan_sandbox *sbx, const barchan_error *why)
+static void close_watches(barchan_sandbox *sbx)
 {
     bc_timer_close(sbx->create_timer);
     bc_cancel_watch_close(sbx->create_cancel);
     sbx->create_timer = NULL;
     sbx->create_cancel = NULL;
+}
+
+void bc_created_succeed(barchan_sandbox *sbx)
+{
+    close_watches(sbx);
+    deliver_created(&sbx->created_defer);
+}
+
+void bc_created_fail(barchan_sandbox *sbx, const barchan_error *why)
+{
+    close_watches(sbx);
     if (sbx->created == NULL) return;
-    if (why != NULL) {
-        sbx->created_error = *why;
-        bc_error_context(&sbx->created_error, "create sandbox");
-        bc_error_where(&sbx->created_error, "sandbox.create");
-    }
+    sbx->created_error = *why;
+    bc_error_context(&sbx->created_error, "create sandbox");
+    bc_error_where(&sbx->created_error, "sandbox.create");
     bc_defer_schedule(sbx->rt, &sbx->created_defer, deliver_created);
 }
 

@@ -94,8 +94,10 @@ bc_room *bc_sandbox_room(barchan_runtime *rt);
 int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, const bc_backend *backend,
                            barchan_sandbox_created_fn done, void *ud, barchan_error *err);
-/* It is ready, or failed for this reason; told by the next dispatch. */
-void bc_created_settle(barchan_sandbox *sbx, const barchan_error *why);
+/* It is ready; told at once, before what its first commands have done. In a dispatch. */
+void bc_created_succeed(barchan_sandbox *sbx);
+/* It failed for this reason; told by the next dispatch. */
+void bc_created_fail(barchan_sandbox *sbx, const barchan_error *why);
 /* It is about to be destroyed; told at once. */
 void bc_created_abandon(barchan_sandbox *sbx);
 

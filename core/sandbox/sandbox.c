@@ -109,7 +109,7 @@ void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barch
     if (was_starting) {
         barchan_error cancelled;
         if (why == NULL) bc_error_set(&cancelled, BARCHAN_ECANCELLED, "it was terminated");
-        bc_created_settle(sbx, why == NULL ? &cancelled : why);
+        bc_created_fail(sbx, why == NULL ? &cancelled : why);
     }
 }
 
@@ -170,7 +170,7 @@ static int on_ready(barchan_sandbox *sbx, bc_wire_reader *in)
     bc_wire_u32(in); /* features: none is defined yet */
     if (version != BC_FRAME_VERSION || read_layers(in, &sbx->layers) < 0) return -1;
     sbx->state = BARCHAN_SANDBOX_READY;
-    bc_created_settle(sbx, NULL);
+    bc_created_succeed(sbx);
     return 0;
 }
 

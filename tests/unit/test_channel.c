@@ -17,6 +17,35 @@ START_TEST(the_handshake)
 }
 END_TEST
 
+static int created_by_then;
+
+static void note_order(barchan_exec *exec, barchan_exec_result *result, void *ud)
+{
+    on_exec(exec, result, ud);
+    created_by_then = seen.created;
+}
+
+/* A host that was busy finds both in one read. */
+START_TEST(the_creation_is_told_before_the_first_command_ends)
+{
+    const barchan_exec_options options = {.struct_size = sizeof options, .command = "x"};
+    unsigned char bytes[2 * BC_FRAME_HEADER + 12 + BC_EXIT_BYTES];
+    bc_wire_writer out = {.data = bytes, .len = BC_FRAME_HEADER, .cap = sizeof bytes};
+    const bc_exit e = {0};
+    ck_assert_int_eq(barchan_sandbox_exec_start(NULL, sbx, &options, note_order, NULL, NULL), 0);
+    bc_wire_put_u32(&out, BC_FRAME_VERSION);
+    bc_wire_put_u32(&out, 0);
+    bc_wire_put_u32(&out, 0);
+    bc_frame_put_header(bytes, BC_FRAME_READY, 0, 12);
+    bc_frame_put_header(bytes + out.len, BC_FRAME_EXIT, 1, BC_EXIT_BYTES);
+    out.len += BC_FRAME_HEADER;
+    bc_wire_put_exit(&out, &e);
+    say_raw(bytes, out.len);
+    ck_assert_int_eq(seen.exec_done, 1);
+    ck_assert_int_eq(created_by_then, 1);
+}
+END_TEST
+
 START_TEST(another_version)
 {
     bc_wire_writer out = payload();
@@ -162,6 +191,7 @@ int main(void)
     TCase *tc = tcase_create("handshake");
     tcase_add_checked_fixture(tc, set_up, tear_down);
     tcase_add_test(tc, the_handshake);
+    tcase_add_test(tc, the_creation_is_told_before_the_first_command_ends);
     tcase_add_test(tc, another_version);
     tcase_add_test(tc, a_reported_failure);
     tcase_add_test(tc, frames_before_the_handshake);
