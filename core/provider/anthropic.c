@@ -11,8 +11,7 @@
 static int endpoint(const bc_model_info *model, const bc_request *request, bc_buf *url,
                     barchan_error *err)
 {
-    int rc = bc_provider_url(model->base_url, "/v1", 0, "/messages", url);
-    return rc < 0 ? bc_error_set(err, BARCHAN_EINVAL, "the base URL is too long") : 0;
+    return bc_provider_url(model->base_url, "/v1", 0, "/messages", url, err);
 }
 
 /* Either form of the key, never both: the server refuses that. Tokens of the OAuth kind are

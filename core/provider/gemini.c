@@ -32,7 +32,7 @@ static int endpoint(const bc_model_info *model, const bc_request *request, bc_bu
     int streams = request != NULL && request->stream;
     int rc = bc_buf_appendf(&tail, "%s%s:%s", strchr(model->name, '/') != NULL ? "/" : "/models/",
                             model->name, streams ? "streamGenerateContent" : "generateContent");
-    if (rc == 0) rc = bc_provider_url(model->base_url, "/v1beta", 1, bc_buf_data(&tail), url);
+    if (rc == 0) rc = bc_provider_url(model->base_url, "/v1beta", 1, bc_buf_data(&tail), url, err);
     /* Without it the stream would be one JSON array in pieces. */
     if (rc == 0 && streams) {
         const char *joint = strchr(bc_buf_data(url), '?') != NULL ? "&" : "?";
@@ -133,12 +133,6 @@ static void take_usage(bc_usage *to, const json_t *usage)
     }
 }
 
-static void copy_label(char *to, size_t size, const json_t *view, const char *key)
-{
-    const char *text = bc_json_get_string(view, key, NULL);
-    if (text != NULL && *text != '\0') snprintf(to, size, "%s", text);
-}
-
 static int take_candidate(bc_gemini_reader *reader, const json_t *view, bc_json_span text,
                           barchan_error *err)
 {
@@ -163,8 +157,8 @@ static int take_object(bc_gemini_reader *reader, const json_t *view, bc_json_spa
     if (json_is_object(error) || json_is_string(error)) {
         return bc_provider_error(err, 200, error, reader->reply->secrets);
     }
-    copy_label(reader->reply->id, sizeof reader->reply->id, view, "responseId");
-    copy_label(reader->reply->model, sizeof reader->reply->model, view, "modelVersion");
+    bc_reply_label(reader->reply->id, sizeof reader->reply->id, view, "responseId");
+    bc_reply_label(reader->reply->model, sizeof reader->reply->model, view, "modelVersion");
     take_usage(&reader->reply->usage, bc_json_get_object(view, "usageMetadata"));
     const json_t *candidates = bc_json_get_array(view, "candidates");
     if (json_array_size(candidates) == 0) {

@@ -8,14 +8,7 @@
 static int endpoint(const bc_model_info *model, const bc_request *request, bc_buf *url,
                     barchan_error *err)
 {
-    int rc = bc_provider_url(model->base_url, "/v1", 1, "/chat/completions", url);
-    return rc < 0 ? bc_error_set(err, BARCHAN_EINVAL, "the base URL is too long") : 0;
-}
-
-static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
-{
-    if (model->api_key == NULL || bc_provider_has_header(model, "authorization")) return 0;
-    return bc_provider_put_bearer(model->api_key, put, ud);
+    return bc_provider_url(model->base_url, "/v1", 1, "/chat/completions", url, err);
 }
 
 static void *reader_create(bc_reply *reply)
@@ -170,13 +163,6 @@ static int take_choice(bc_chat_reader *reader, const json_t *view, bc_json_span 
 
 /* ---- chunks and bodies ---- */
 
-static void copy_label(char *to, size_t size, const json_t *view, const char *key)
-{
-    char scratch[BC_JSON_LABEL_BYTES];
-    const char *text = bc_json_get_label(view, key, scratch);
-    if (*text != '\0') snprintf(to, size, "%s", text);
-}
-
 /* The error shapes that come with HTTP 200; 0 when there is none. */
 static int find_error(const bc_chat_reader *reader, const json_t *view, barchan_error *err)
 {
@@ -200,8 +186,8 @@ static int take_object(bc_chat_reader *reader, const json_t *view, bc_json_span 
     bc_json_iter iter;
     int rc = find_error(reader, view, err);
     if (rc < 0) return rc;
-    copy_label(reader->reply->id, sizeof reader->reply->id, view, "id");
-    copy_label(reader->reply->model, sizeof reader->reply->model, view, "model");
+    bc_reply_label(reader->reply->id, sizeof reader->reply->id, view, "id");
+    bc_reply_label(reader->reply->model, sizeof reader->reply->model, view, "model");
     bc_chat_usage(reader->reply, bc_json_get_object(bc_json_get_object(view, "x_groq"), "usage"));
     bc_chat_usage(reader->reply, bc_json_get_object(view, "usage"));
     const json_t *choices = bc_json_get_array(view, "choices");
@@ -308,7 +294,7 @@ const bc_provider bc_provider_openai = {
     .name = "openai",
     .default_base_url = "https://api.openai.com/v1",
     .endpoint = endpoint,
-    .headers = headers,
+    .headers = bc_provider_bearer,
     .render = bc_openai_render,
     .reader_create = reader_create,
     .reader_destroy = reader_destroy,

@@ -2,6 +2,7 @@
 #include "openai_chat.h"
 
 #include <string.h>
+#include "openai_tools.h"
 
 typedef struct writer {
     bc_out out;
@@ -222,34 +223,6 @@ static int put_messages(writer *w, barchan_error *err)
     return rc;
 }
 
-static void put_tools(writer *w)
-{
-    const bc_request *request = w->request;
-    bc_out *out = &w->out;
-    /* An empty list is refused, and so is all about tools without them. */
-    if (!bc_body_has_tools(request)) return;
-    if (request->tool_count > 0 && bc_body_key(out, request, "tools")) {
-        bc_tools_put(out, "openai", request->tools, request->tool_count);
-    }
-    if (request->choice != BC_CHOICE_UNSET && bc_body_key(out, request, "tool_choice")) {
-        static const char *const words[] = {"auto", "auto", "required", "none"};
-        if (request->choice == BC_CHOICE_NAMED) {
-            bc_out_open(out, '{');
-            bc_out_member(out, "type", "function");
-            bc_out_key(out, "function");
-            bc_out_open(out, '{');
-            bc_out_member(out, "name", request->choice_name);
-            bc_out_close(out, '}');
-            bc_out_close(out, '}');
-        } else {
-            bc_out_string(out, words[request->choice], strlen(words[request->choice]));
-        }
-    }
-    if (request->parallel >= 0 && bc_body_key(out, request, "parallel_tool_calls")) {
-        bc_out_word(out, request->parallel ? "true" : "false");
-    }
-}
-
 static void put_settings(writer *w, const bc_model_info *model)
 {
     const bc_request *request = w->request;
@@ -307,7 +280,7 @@ int bc_openai_render(const bc_model_info *model, const bc_request *request, bc_b
         bc_out_string(&w.out, model->name, strlen(model->name));
     }
     put_settings(&w, model);
-    put_tools(&w);
+    bc_openai_put_tools(&w.out, request, 1);
     if (bc_body_key(&w.out, request, "messages")) {
         int rc = put_messages(&w, err);
         if (rc < 0 && w.out.rc == 0) return rc;

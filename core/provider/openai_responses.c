@@ -14,14 +14,7 @@
 static int endpoint(const bc_model_info *model, const bc_request *request, bc_buf *url,
                     barchan_error *err)
 {
-    int rc = bc_provider_url(model->base_url, "/v1", 1, "/responses", url);
-    return rc < 0 ? bc_error_set(err, BARCHAN_EINVAL, "the base URL is too long") : 0;
-}
-
-static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
-{
-    if (model->api_key == NULL || bc_provider_has_header(model, "authorization")) return 0;
-    return bc_provider_put_bearer(model->api_key, put, ud);
+    return bc_provider_url(model->base_url, "/v1", 1, "/responses", url, err);
 }
 
 static void *reader_create(bc_reply *reply)
@@ -40,17 +33,11 @@ static void reader_destroy(void *self)
 
 /* ---- the response object ---- */
 
-static void copy_label(char *to, size_t size, const json_t *view, const char *key)
-{
-    const char *text = bc_json_get_string(view, key, NULL);
-    if (text != NULL && *text != '\0') snprintf(to, size, "%s", text);
-}
-
 static void take_head(bc_responses_reader *reader, const json_t *response)
 {
     reader->begun = 1;
-    copy_label(reader->reply->id, sizeof reader->reply->id, response, "id");
-    copy_label(reader->reply->model, sizeof reader->reply->model, response, "model");
+    bc_reply_label(reader->reply->id, sizeof reader->reply->id, response, "id");
+    bc_reply_label(reader->reply->model, sizeof reader->reply->model, response, "model");
 }
 
 /* `input_tokens` includes the cached ones. */
@@ -266,7 +253,7 @@ const bc_provider bc_provider_openai_responses = {
     .name = "openai-responses",
     .default_base_url = "https://api.openai.com/v1",
     .endpoint = endpoint,
-    .headers = headers,
+    .headers = bc_provider_bearer,
     .render = bc_responses_render,
     .reader_create = reader_create,
     .reader_destroy = reader_destroy,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <strings.h>
 #include "base/cleanup.h"
+#include "openai_tools.h"
 
 typedef struct writer {
     bc_out out;
@@ -170,30 +171,6 @@ static int put_input(writer *w, barchan_error *err)
     return rc;
 }
 
-static void put_tools(writer *w)
-{
-    const bc_request *request = w->request;
-    bc_out *out = &w->out;
-    if (!bc_body_has_tools(request)) return;
-    if (request->tool_count > 0 && bc_body_key(out, request, "tools")) {
-        bc_tools_put(out, "responses", request->tools, request->tool_count);
-    }
-    if (request->choice != BC_CHOICE_UNSET && bc_body_key(out, request, "tool_choice")) {
-        static const char *const words[] = {"auto", "auto", "required", "none"};
-        if (request->choice == BC_CHOICE_NAMED) {
-            bc_out_open(out, '{');
-            bc_out_member(out, "type", "function");
-            bc_out_member(out, "name", request->choice_name);
-            bc_out_close(out, '}');
-        } else {
-            bc_out_string(out, words[request->choice], strlen(words[request->choice]));
-        }
-    }
-    if (request->parallel >= 0 && bc_body_key(out, request, "parallel_tool_calls")) {
-        bc_out_word(out, request->parallel ? "true" : "false");
-    }
-}
-
 /* Thoughts come back encrypted only when asked for, and models that do not think refuse the
  * question. Of OpenAI's those are an old and closed set; other servers are not asked. */
 static int gives_encrypted_thoughts(const bc_model_info *model)
@@ -260,7 +237,7 @@ int bc_responses_render(const bc_model_info *model, const bc_request *request, b
         bc_out_string(&w.out, request->system, request->system_len);
     }
     put_settings(&w, model);
-    put_tools(&w);
+    bc_openai_put_tools(&w.out, request, 0);
     int rc = bc_body_key(&w.out, request, "input") ? put_input(&w, err) : 0;
     bc_buf_clear(&w.turn);
     if (rc < 0 && w.out.rc == 0) return rc;

@@ -76,7 +76,7 @@ static int ends_with(const char *text, size_t len, const char *tail)
 }
 
 int bc_provider_url(const char *base_url, const char *version, int bare_only, const char *tail,
-                    bc_buf *url)
+                    bc_buf *url, barchan_error *err)
 {
     size_t len = strcspn(base_url, "?");
     const char *query = base_url + len;
@@ -91,7 +91,8 @@ int bc_provider_url(const char *base_url, const char *version, int bare_only, co
         if (rc == 0 && !versioned) rc = bc_buf_append_string(url, version);
         if (rc == 0) rc = bc_buf_append_string(url, tail);
     }
-    return rc < 0 ? rc : bc_buf_append_string(url, query);
+    if (rc == 0) rc = bc_buf_append_string(url, query);
+    return rc < 0 ? bc_error_set(err, BARCHAN_EINVAL, "the base URL is too long") : 0;
 }
 
 int bc_provider_put_bearer(const char *key, bc_put_header_fn put, void *ud)
@@ -105,6 +106,12 @@ int bc_provider_put_bearer(const char *key, bc_put_header_fn put, void *ud)
     explicit_bzero(bc_buf_data(&value), value.len);
     bc_buf_clear(&value);
     return rc;
+}
+
+int bc_provider_bearer(const bc_model_info *model, bc_put_header_fn put, void *ud)
+{
+    if (model->api_key == NULL || bc_provider_has_header(model, "authorization")) return 0;
+    return bc_provider_put_bearer(model->api_key, put, ud);
 }
 
 int bc_provider_has_header(const bc_model_info *model, const char *name)

@@ -71,9 +71,11 @@ int bc_provider_event(const bc_provider *provider, void *reader, const char *nam
  * one that ends with the version does not get it again, and with `bare_only` neither does one that
  * has a path of its own. A query of the base stays at the end. */
 int bc_provider_url(const char *base_url, const char *version, int bare_only, const char *tail,
-                    bc_buf *url);
+                    bc_buf *url, barchan_error *err);
 /* The header "authorization: Bearer KEY", the scheme only when the key has none. */
 int bc_provider_put_bearer(const char *key, bc_put_header_fn put, void *ud);
+/* A table's `headers`: the key as a bearer, unless the caller's own headers have the name. */
+int bc_provider_bearer(const bc_model_info *model, bc_put_header_fn put, void *ud);
 /* Whether the caller's own headers have this name. */
 int bc_provider_has_header(const bc_model_info *model, const char *name);
 /* Whether the base URL's host is this one or below it. */

@@ -128,6 +128,13 @@ void bc_reply_take_stop(bc_reply *reply, bc_stop stop, const char *label)
     snprintf(reply->raw_stop, sizeof reply->raw_stop, "%s", label);
 }
 
+void bc_reply_label(char *to, size_t size, const json_t *view, const char *key)
+{
+    char scratch[BC_JSON_LABEL_BYTES];
+    const char *text = bc_json_get_label(view, key, scratch);
+    if (*text != '\0') snprintf(to, size, "%s", text);
+}
+
 int64_t bc_reply_count(const json_t *usage, const char *key)
 {
     if (!json_is_number(json_object_get(usage, key))) return -1;

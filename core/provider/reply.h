@@ -75,6 +75,8 @@ int bc_reply_add_call(bc_reply *reply, bc_call **out, barchan_error *err);
 void bc_reply_take_stop(bc_reply *reply, bc_stop stop, const char *label);
 /* A count of tokens, at most BC_MODEL_MAX_COUNT; -1 when it is no number. */
 int64_t bc_reply_count(const json_t *usage, const char *key);
+/* Copies a label, cut to its room; what has none stays. */
+void bc_reply_label(char *to, size_t size, const json_t *view, const char *key);
 
 /* The provider's turn is complete: checks the calls, gives missing and repeated ids a new one and
  * settles the stop reason. */
