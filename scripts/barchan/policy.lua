@@ -6,8 +6,7 @@
 -- `true` and "allow" mean nil; `false` and "deny" mean deny; a reason may follow a word as a second value.
 -- The first that does not allow decides. `run` has turn, messages, usage, id, and `state`: a table of this
 -- policy's own for this run, which outlives a reload.
-local _, core = ...
-
+local built_in = require "barchan.built_in"
 local options = require "barchan.options"
 local snapshot = require "barchan.snapshot"
 local source = require "barchan.source"
@@ -48,21 +47,6 @@ local kind = {
 --- The policies of directories as they are now: { by_name, order } | nil, { file, line, message }.
 function policy.snapshot(dirs) return snapshot.take(dirs, kind) end
 
-local function built_in_names()
-  local names = {}
-  for i, path in ipairs(core.scripts.list "policies/") do names[i] = path:match "([^/]+)%.lua$" end
-  return names
-end
-policy.built_in_names = built_in_names
-
-local function built_in(name)
-  local path = "policies/" .. name .. ".lua"
-  if not core.scripts.text(path) then
-    error(options.unknown("policy", name, built_in_names()), 0)
-  end
-  return core.scripts.load(path)("policies." .. name)
-end
-
 -- A list of { key, policy }: what was given, in its order, then those of the directories by name. `key` is
 -- what a policy's state is kept under.
 local function collect(given, taken)
@@ -70,7 +54,8 @@ local function collect(given, taken)
   for _, item in ipairs(given) do
     if type(item) == "string" then
       taken_by_name[item] = true
-      list[#list + 1] = { key = item, policy = taken.by_name[item] or built_in(item) }
+      local found = taken.by_name[item] or built_in.load("policies", item, "policy")
+      list[#list + 1] = { key = item, policy = found }
     else
       list[#list + 1] = { key = item, policy = check(item) }
     end
@@ -82,15 +67,8 @@ local function collect(given, taken)
 end
 
 local function open_source(given)
-  local dirs = type(given.dir) == "string" and { given.dir } or given.dir or {}
-  return source.open(dirs, {
-    what = "policies",
-    take = policy.snapshot,
-    build = function(taken) return collect(given, taken) end,
-    compare = function(old, new)
-      return old.texts ~= new.texts and snapshot.compare(old, new) or nil
-    end,
-  }, given)
+  local function build(taken) return collect(given, taken) end
+  return source.open_dirs(given, "policies", policy.snapshot, build)
 end
 
 ---@class barchan.Policies

@@ -40,14 +40,12 @@ local function keep(state)
   end
 end
 
-local function is_cancelled(err) return type(err) == "table" and rawget(err, "code") == "cancelled" end
-
 -- The first turn of a new version: what it returned, or what the version before returned instead.
 local function try(holder, good, new, state)
   local put_back = keep(state)
   local outcome = table.pack(pcall(new.turn, state))
   if outcome[1] then return new, table.unpack(outcome, 2, outcome.n) end
-  if is_cancelled(outcome[2]) then error(outcome[2], 0) end
+  if tool.is_cancelled(outcome[2]) then error(outcome[2], 0) end
   put_back()
   holder:restore(good, new)
   holder:tell { type = "script_rolled_back", file = holder.path, message = tool.message(outcome[2]) }
@@ -129,7 +127,7 @@ local function kind_of(path)
     local taken = {}
     local ok, problem = snapshot.load(load_script, taken, dir, name)
     if ok then return taken end
-    if is_cancelled(problem) then error(problem, 0) end
+    if tool.is_cancelled(problem) then error(problem, 0) end
     if type(problem) == "table" and problem.file then return nil, problem end
     return nil, { file = taken.dir and taken.dir:place() or dir, message = tool.message(problem) }
   end

@@ -81,7 +81,7 @@ function snapshot.take(dirs, kind)
   local ok, problem = snapshot.load(take, result, dirs, kind)
   if ok then return result end
   if type(problem) == "table" and problem.file then return nil, problem end
-  if type(problem) == "table" and problem.code == "cancelled" then error(problem, 0) end
+  if tool.is_cancelled(problem) then error(problem, 0) end
   local place = result.dir and result.dir:place() or table.concat(dirs, ", ")
   return nil, { file = place, message = tool.message(problem) }
 end

@@ -35,6 +35,15 @@ function source.open(dirs, kind, options)
   return self
 end
 
+--- Opens what the option `dir` names (a path, a list of paths, or none): whole directories of definitions.
+---@param given { dir: string|string[]?, watch: boolean?, on_event: function? }
+---@return barchan.Source
+function source.open_dirs(given, what, take, build)
+  local dirs = type(given.dir) == "string" and { given.dir } or given.dir or {}
+  local function compare(old, new) return old.texts ~= new.texts and snapshot.compare(old, new) or nil end
+  return source.open(dirs, { what = what, take = take, build = build, compare = compare }, given)
+end
+
 -- A value of what is there now: value, taken | nil, problem.
 local function make(self)
   local taken, problem = self.kind.take(self.dirs)

@@ -113,6 +113,9 @@ function tool.content(value, err)
   return cap(text), false
 end
 
+--- Whether an error says that the task was cancelled: it must be let through.
+function tool.is_cancelled(err) return type(err) == "table" and rawget(err, "code") == "cancelled" end
+
 --- One line for an error of any kind, without its traceback: models need the message.
 function tool.message(err)
   if type(err) == "table" and rawget(err, "message") == nil and type(rawget(err, "code")) == "string" then

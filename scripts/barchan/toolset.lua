@@ -1,6 +1,7 @@
 -- A toolset: named tools bound to a sandbox. It declares them to a model and dispatches its calls.
 local _, core = ...
 
+local built_in = require "barchan.built_in"
 local messages = require "barchan.messages"
 local options = require "barchan.options"
 local schema = require "barchan.schema"
@@ -29,19 +30,6 @@ local Toolset = { __name = "barchan.toolset" }
 Toolset.__index = Toolset
 
 -- ---- where tools come from ----
-
-local function built_in(name)
-  local path = "tools/" .. name .. ".lua"
-  if not core.scripts.text(path) then return nil end
-  return core.scripts.load(path)("tools." .. name)
-end
-
-local function built_in_names()
-  local names = {}
-  for i, path in ipairs(core.scripts.list "tools/") do names[i] = path:match("([^/]+)%.lua$") end
-  return names
-end
-toolset.built_in_names = built_in_names
 
 local function definitions(value)
   if type(value) ~= "table" then return nil end
@@ -84,10 +72,7 @@ local function collect(given, from_dirs)
     if type(item) == "table" then
       add(by_name, order, item)
     elseif not by_name[item] then
-      local definition = built_in(item)
-      if not definition then
-        error(options.unknown("tool", item, built_in_names()), 0)
-      end
+      local definition = built_in.load("tools", item, "tool")
       if type(definition) ~= "table" or definition.name ~= item then
         error(("the script tools/%s.lua must return the tool '%s'"):format(item, item), 0)
       end
@@ -99,15 +84,8 @@ end
 
 -- Where a toolset's tools come from; shared by its bindings, so that all see one reload.
 local function open_source(given)
-  local dirs = type(given.dir) == "string" and { given.dir } or given.dir or {}
-  return source.open(dirs, {
-    what = "tools",
-    take = toolset.snapshot,
-    build = function(taken) return collect(given, taken) end,
-    compare = function(old, new)
-      return old.texts ~= new.texts and snapshot.compare(old, new) or nil
-    end,
-  }, given)
+  local function build(taken) return collect(given, taken) end
+  return source.open_dirs(given, "tools", toolset.snapshot, build)
 end
 
 --- A toolset of built-in tools by name, tools given as tables, and every tool file of `dir` (a path
@@ -186,8 +164,6 @@ local function context(self, call)
   }, Context)
 end
 
-local function is_cancelled(err) return type(err) == "table" and rawget(err, "code") == "cancelled" end
-
 -- Runs the tool in a task of its own: content, is_error.
 local function run(self, definition, call)
   local t <close> = task.spawn(definition.run, call.arguments, context(self, call))
@@ -198,7 +174,7 @@ local function run(self, definition, call)
     ok, value, err = t:wait()
   end
   if ok then return tool.content(value, err) end
-  if is_cancelled(value) then return "not run: cancelled", true end
+  if tool.is_cancelled(value) then return "not run: cancelled", true end
   return tool.message(value), true
 end
 
@@ -262,7 +238,7 @@ end
 
 local function message_of(call, outcome)
   if outcome.ok then return outcome.value end
-  local text = is_cancelled(outcome.error) and "not run: cancelled" or tool.message(outcome.error)
+  local text = tool.is_cancelled(outcome.error) and "not run: cancelled" or tool.message(outcome.error)
   return messages.tool_result(call, text, true)
 end
 

@@ -3,6 +3,7 @@ local _, core = ...
 
 local agent = require "barchan.agent"
 local args = require "barchan.cli.args"
+local built_in = require "barchan.built_in"
 local model = require "barchan.model"
 local policy = require "barchan.policy"
 local sandbox = require "barchan.sandbox"
@@ -110,7 +111,7 @@ local function create(constructor, list)
 end
 
 local function tool_list(given, sbx)
-  local list = given.tools and names_of(given.tools, "tools") or toolset.built_in_names()
+  local list = given.tools and names_of(given.tools, "tools") or built_in.names "tools"
   list.dir, list.sandbox = given["tool-dir"], sbx
   list.watch = given.watch and list.dir ~= nil
   return create(toolset.create, list)

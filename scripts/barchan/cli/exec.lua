@@ -3,7 +3,7 @@ local _, core = ...
 
 local args = require "barchan.cli.args"
 local exec = require "barchan.exec"
-local limits = require "barchan.cli.limits"
+local profile = require "barchan.cli.profile"
 local sandbox = require "barchan.sandbox"
 local tool = require "barchan.tool"
 local ui = require "barchan.cli.ui"
@@ -48,16 +48,6 @@ local flags = {
   stdin = { type = "flag" },
   json = { type = "flag" },
 }
-
-local function environment(pairs_given)
-  local env = {}
-  for _, text in ipairs(pairs_given or {}) do
-    local name, value = text:match("^([^=]+)=(.*)$")
-    if not name then args.fail("--env takes NAME=value, got '%s'", text) end
-    env[name] = value
-  end
-  return env
-end
 
 local function exit_code(result)
   if result.exit_code then return result.exit_code end
@@ -172,15 +162,15 @@ function command.main(words)
   local sbx, err = sandbox.create {
     template = given.template,
     lease = math.min(timeout + 60, MAX_SECONDS),
-    limits = given.limits and limits.parse(given.limits),
-    mounts = limits.mounts(given.mount),
+    limits = given.limits and profile.limits(given.limits),
+    mounts = profile.mounts(given.mount),
   }
   if not sbx then
     io.stderr:write("barchan: ", tool.message(err), "\n")
     return EXIT_FAILED
   end
   local _ <close> = sbx
-  local request = { timeout = timeout, cwd = given.cwd, env = environment(given.env) }
+  local request = { timeout = timeout, cwd = given.cwd, env = profile.environment(given.env) }
   for i, word in ipairs(argv) do request[i] = word end
   local result, input
   if given.json and not given.stdin then

@@ -80,7 +80,7 @@ function cli.main()
   local words = { table.unpack(arg) }
   local ok, code = pcall(dispatch, words)
   if ok then return code end
-  if type(code) == "table" and rawget(code, "code") == "cancelled" then error(code, 0) end
+  if tool.is_cancelled(code) then error(code, 0) end
   io.stderr:write("barchan: ", tool.message(code), "\n")
   return EXIT_FAILED
 end

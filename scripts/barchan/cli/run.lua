@@ -60,7 +60,7 @@ function command.main(words)
     if not chunk then error(problem, 0) end
     return finish(chunk(table.unpack(rest)), table.unpack(rest))
   end, function(err)
-    if type(err) == "table" and err.code == "cancelled" then return err end
+    if tool.is_cancelled(err) then return err end
     return debug.traceback(tool.message(err), 2)
   end)
   if ok then return exit_code(value) end

@@ -2,7 +2,7 @@
 local _, core = ...
 
 local args = require "barchan.cli.args"
-local limits = require "barchan.cli.limits"
+local profile = require "barchan.cli.profile"
 local sandbox = require "barchan.sandbox"
 local tool = require "barchan.tool"
 local ui = require "barchan.cli.ui"
@@ -38,16 +38,6 @@ local flags = {
   limits = { type = "string" },
   mount = { type = "string", many = true },
 }
-
-local function environment(given)
-  local env = { TERM = core.util.getenv "TERM" or "dumb" }
-  for _, text in ipairs(given or {}) do
-    local name, value = text:match("^([^=]+)=(.*)$")
-    if not name then args.fail("--env takes NAME=value, got '%s'", text) end
-    env[name] = value
-  end
-  return env
-end
 
 local function pump_keys(process)
   while true do
@@ -89,13 +79,15 @@ function command.main(words)
     return EXIT_FAILED
   end
   if #argv == 0 then argv = { "sh", "-c", "command -v bash >/dev/null && exec bash; exec sh" } end
-  local request = { cwd = given.cwd, env = environment(given.env), pty = { cols = columns, rows = rows } }
+  local env = profile.environment(given.env)
+  env.TERM = env.TERM or core.util.getenv "TERM" or "dumb"
+  local request = { cwd = given.cwd, env = env, pty = { cols = columns, rows = rows } }
   for i, word in ipairs(argv) do request[i] = word end
   local sbx, err = sandbox.create {
     template = given.template,
     lease = given.lease or DEFAULT_LEASE,
-    limits = given.limits and limits.parse(given.limits),
-    mounts = limits.mounts(given.mount),
+    limits = given.limits and profile.limits(given.limits),
+    mounts = profile.mounts(given.mount),
   }
   if not sbx then return fail(err) end
   local _ <close> = sbx

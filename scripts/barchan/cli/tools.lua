@@ -2,6 +2,7 @@
 local _, core = ...
 
 local args = require "barchan.cli.args"
+local built_in = require "barchan.built_in"
 local sandbox = require "barchan.sandbox"
 local snapshot = require "barchan.snapshot"
 local tool = require "barchan.tool"
@@ -34,7 +35,7 @@ local flags = {
 }
 
 local function all_tools(dirs, sbx)
-  local given = toolset.built_in_names()
+  local given = built_in.names "tools"
   given.dir, given.sandbox = dirs, sbx
   local ok, tools = pcall(toolset.create, given)
   if not ok then args.fail("%s", (tool.message(tools):gsub("^[^ ]+: toolset: ", ""))) end

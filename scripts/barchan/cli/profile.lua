@@ -1,16 +1,16 @@
--- --limits memory=64M,pids=50 and --mount FOLDER:TARGET[:rw] as commands take them.
+-- What commands say of a sandbox: --limits memory=64M,pids=50, --mount FOLDER:TARGET[:rw], --env NAME=value.
 
 local args = require "barchan.cli.args"
 local options = require "barchan.options"
 local sandbox = require "barchan.sandbox"
 
-local limits = {}
+local profile = {}
 
 local units = { [""] = 1, K = 1 << 10, M = 1 << 20, G = 1 << 30, T = 1 << 40 }
 local in_bytes = { memory = true, disk = true, output = true }
 
 -- "memory=64M,pids=50" as the table that a profile takes.
-function limits.parse(text)
+function profile.limits(text)
   local parsed = {}
   for item in (text .. ","):gmatch("([^,]*),") do
     local name, digits, unit = item:match("^([%w_]+)=([%d.]+)([KMGT]?)$")
@@ -30,7 +30,7 @@ function limits.parse(text)
 end
 
 --- "/data:/mnt/data:rw" as a profile takes it; a relative source is refused by the core.
-function limits.mounts(given)
+function profile.mounts(given)
   local list = {}
   for _, text in ipairs(given or {}) do
     local source, target, mode = text:match("^(.+):(/[^:]*):(r[ow])$")
@@ -41,4 +41,14 @@ function limits.mounts(given)
   return #list > 0 and list or nil
 end
 
-return limits
+function profile.environment(given)
+  local env = {}
+  for _, text in ipairs(given or {}) do
+    local name, value = text:match("^([^=]+)=(.*)$")
+    if not name then args.fail("--env takes NAME=value, got '%s'", text) end
+    env[name] = value
+  end
+  return env
+end
+
+return profile
