@@ -202,6 +202,20 @@ int bc_runtime_wait(barchan_runtime *rt, const int *done, barchan_error *err)
     return 0;
 }
 
+void bc_outcome_set(bc_outcome *outcome, const barchan_error *err)
+{
+    outcome->done = 1;
+    if (err != NULL) outcome->error = *err;
+}
+
+int bc_outcome_wait(const bc_outcome *outcome, barchan_runtime *rt, barchan_error *err)
+{
+    int rc = bc_runtime_wait(rt, &outcome->done, err);
+    if (rc < 0 || outcome->error.code == 0) return rc;
+    if (err != NULL) *err = outcome->error;
+    return outcome->error.code;
+}
+
 /* ---- create and destroy ---- */
 
 /* Frees a runtime whose loop was never run. */

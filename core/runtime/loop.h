@@ -81,6 +81,17 @@ int bc_runtime_may_wait(barchan_runtime *rt, barchan_error *err);
 /* Pumps until *done is not 0. BARCHAN_EBUSY inside a callback. */
 int bc_runtime_wait(barchan_runtime *rt, const int *done, barchan_error *err);
 
+/* How something started has ended, for the function that waits for it; its callback sets it. */
+typedef struct bc_outcome {
+    int done;
+    barchan_error error; /* code 0: it succeeded */
+} bc_outcome;
+
+/* `err` is NULL when it succeeded. */
+void bc_outcome_set(bc_outcome *outcome, const barchan_error *err);
+/* Pumps until it is set, and gives its error. */
+int bc_outcome_wait(const bc_outcome *outcome, barchan_runtime *rt, barchan_error *err);
+
 /* ---- things that live on a runtime and end with it ---- */
 
 /* Embed one. When the runtime is destroyed, `end` is called for each, newest first; it must

@@ -173,33 +173,22 @@ int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runtime *rt,
     return rc;
 }
 
-struct create_wait {
-    int done;
-    barchan_error error;
-};
-
 static void on_created(barchan_sandbox *sbx, const barchan_error *err, void *ud)
 {
-    struct create_wait *wait = ud;
     (void)sbx;
-    wait->done = 1;
-    if (err != NULL) wait->error = *err;
+    bc_outcome_set(ud, err);
 }
 
 int barchan_sandbox_create(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, barchan_error *err)
 {
-    struct create_wait wait = {0};
+    bc_outcome outcome = {0};
     int rc = bc_runtime_may_wait(rt, err);
-    if (rc == 0) rc = barchan_sandbox_create_start(out, rt, profile, on_created, &wait, err);
+    if (rc == 0) rc = barchan_sandbox_create_start(out, rt, profile, on_created, &outcome, err);
     if (rc < 0) return rc;
-    rc = bc_runtime_wait(rt, &wait.done, err);
-    if (rc == 0 && wait.error.code != 0) {
-        rc = wait.error.code;
-        if (err != NULL) *err = wait.error;
-    }
+    rc = bc_outcome_wait(&outcome, rt, err);
     if (rc < 0) {
-        if (!wait.done) (*out)->created = NULL; /* `wait` is going away */
+        if (!outcome.done) (*out)->created = NULL; /* `outcome` is going away */
         barchan_sandbox_destroy(*out);
         *out = NULL;
     }

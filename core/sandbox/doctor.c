@@ -138,20 +138,16 @@ int barchan_doctor_start(barchan_runtime *rt, barchan_doctor_fn done, void *ud, 
 /* ---- the same, waiting ---- */
 
 struct wait {
-    int done;
+    bc_outcome outcome;
     char *json;
-    barchan_error err;
 };
 
 static void on_report(const char *json, const barchan_error *err, void *ud)
 {
     struct wait *wait = ud;
-    wait->done = 1;
+    bc_outcome_set(&wait->outcome, err);
     if (json != NULL) wait->json = strdup(json);
-    if (err != NULL)
-        wait->err = *err;
-    else if (wait->json == NULL)
-        bc_error_nomem(&wait->err);
+    if (err == NULL && wait->json == NULL) bc_error_nomem(&wait->outcome.error);
 }
 
 int barchan_doctor(barchan_runtime *rt, char **json, barchan_error *err)
@@ -161,10 +157,7 @@ int barchan_doctor(barchan_runtime *rt, char **json, barchan_error *err)
     int rc = bc_runtime_check(rt, err);
     if (rc == 0) rc = bc_runtime_may_wait(rt, err);
     if (rc == 0) rc = barchan_doctor_start(rt, on_report, &wait, err);
-    if (rc == 0) rc = bc_runtime_wait(rt, &wait.done, err);
-    if (rc < 0) return rc;
+    if (rc == 0) rc = bc_outcome_wait(&wait.outcome, rt, err);
     *json = wait.json;
-    if (wait.json != NULL) return 0;
-    if (err != NULL) *err = wait.err;
-    return wait.err.code;
+    return rc;
 }

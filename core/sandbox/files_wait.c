@@ -2,18 +2,15 @@
 #include "files.h"
 
 struct file_wait {
-    int done;
+    bc_outcome outcome;
     barchan_file_result *result;
-    barchan_error error;
 };
 
 static void on_done(barchan_file_result *result, const barchan_error *err, void *ud)
 {
     struct file_wait *wait = ud;
-    wait->done = 1;
-    if (err != NULL) {
-        wait->error = *err;
-    } else if (wait->result != NULL) {
+    bc_outcome_set(&wait->outcome, err);
+    if (err == NULL && wait->result != NULL) {
         *wait->result = *result;
         *result = (barchan_file_result){0}; /* its parts are the caller's now */
     }
@@ -29,10 +26,7 @@ int barchan_sandbox_file(barchan_sandbox *sbx, const barchan_file_request *reque
     barchan_runtime *rt = sbx->rt;
     rc = bc_runtime_may_wait(rt, err);
     if (rc == 0) rc = barchan_sandbox_file_start(NULL, sbx, request, on_done, &wait, err);
-    if (rc == 0) rc = bc_runtime_wait(rt, &wait.done, err);
-    if (rc < 0 || wait.error.code == 0) return rc;
-    if (err != NULL) *err = wait.error;
-    return wait.error.code;
+    return rc < 0 ? rc : bc_outcome_wait(&wait.outcome, rt, err);
 }
 
 int barchan_file_read(barchan_sandbox *sbx, const char *path, barchan_bytes *out,

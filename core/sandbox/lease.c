@@ -97,30 +97,20 @@ int barchan_sandbox_resume_start(barchan_sandbox *sbx, barchan_sandbox_done_fn d
     return start(sbx, 0, done, ud, err);
 }
 
-struct pause_wait {
-    int done;
-    barchan_error error;
-};
-
 static void on_done(const barchan_error *err, void *ud)
 {
-    struct pause_wait *wait = ud;
-    wait->done = 1;
-    if (err != NULL) wait->error = *err;
+    bc_outcome_set(ud, err);
 }
 
 static int start_and_wait(barchan_sandbox *sbx, int pause, barchan_error *err)
 {
-    struct pause_wait wait = {0};
+    bc_outcome outcome = {0};
     int rc = bc_sandbox_check(sbx, err);
     if (rc < 0) return rc;
     barchan_runtime *rt = sbx->rt;
     rc = bc_runtime_may_wait(rt, err);
-    if (rc == 0) rc = start(sbx, pause, on_done, &wait, err);
-    if (rc == 0) rc = bc_runtime_wait(rt, &wait.done, err);
-    if (rc < 0 || wait.error.code == 0) return rc;
-    if (err != NULL) *err = wait.error;
-    return wait.error.code;
+    if (rc == 0) rc = start(sbx, pause, on_done, &outcome, err);
+    return rc < 0 ? rc : bc_outcome_wait(&outcome, rt, err);
 }
 
 int barchan_sandbox_pause(barchan_sandbox *sbx, barchan_error *err)

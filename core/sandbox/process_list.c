@@ -90,16 +90,14 @@ int barchan_sandbox_processes_start(barchan_sandbox *sbx, barchan_processes_fn d
 }
 
 struct list_wait {
-    int done;
+    bc_outcome outcome;
     barchan_process_list *list;
-    barchan_error error;
 };
 
 static void on_list(barchan_process_list *list, const barchan_error *err, void *ud)
 {
     struct list_wait *wait = ud;
-    wait->done = 1;
-    if (err != NULL) wait->error = *err;
+    bc_outcome_set(&wait->outcome, err);
     if (list == NULL) return;
     *wait->list = *list;
     *list = (barchan_process_list){0}; /* it is the caller's now */
@@ -115,8 +113,5 @@ int barchan_sandbox_processes(barchan_sandbox *sbx, barchan_process_list *list, 
     barchan_runtime *rt = sbx->rt;
     rc = bc_runtime_may_wait(rt, err);
     if (rc == 0) rc = barchan_sandbox_processes_start(sbx, on_list, &wait, err);
-    if (rc == 0) rc = bc_runtime_wait(rt, &wait.done, err);
-    if (rc < 0 || wait.error.code == 0) return rc;
-    if (err != NULL) *err = wait.error;
-    return wait.error.code;
+    return rc < 0 ? rc : bc_outcome_wait(&wait.outcome, rt, err);
 }

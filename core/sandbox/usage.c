@@ -143,17 +143,15 @@ int barchan_sandbox_usage_start(barchan_sandbox *sbx, barchan_usage_fn done, voi
 /* ---- the same, waiting ---- */
 
 struct usage_wait {
-    int done;
+    bc_outcome outcome;
     barchan_usage usage;
-    barchan_error error;
 };
 
 static void on_usage(const barchan_usage *usage, const barchan_error *err, void *ud)
 {
     struct usage_wait *wait = ud;
-    wait->done = 1;
+    bc_outcome_set(&wait->outcome, err);
     if (usage != NULL) wait->usage = *usage;
-    if (err != NULL) wait->error = *err;
 }
 
 int barchan_sandbox_usage(barchan_sandbox *sbx, barchan_usage *usage, barchan_error *err)
@@ -166,12 +164,8 @@ int barchan_sandbox_usage(barchan_sandbox *sbx, barchan_usage *usage, barchan_er
     barchan_runtime *rt = sbx->rt;
     int rc = bc_runtime_may_wait(rt, err);
     if (rc == 0) rc = barchan_sandbox_usage_start(sbx, on_usage, &wait, err);
-    if (rc == 0) rc = bc_runtime_wait(rt, &wait.done, err);
+    if (rc == 0) rc = bc_outcome_wait(&wait.outcome, rt, err);
     if (rc < 0) return rc;
-    if (wait.error.code != 0) {
-        if (err != NULL) *err = wait.error;
-        return wait.error.code;
-    }
     size_t size = usage->struct_size;
     wait.usage.struct_size = size;
     memcpy(usage, &wait.usage, size < sizeof *usage ? size : sizeof *usage);
