@@ -47,7 +47,8 @@ function Agent:run(prompt) end
 ---@field VERSION integer of the format
 local transcript = {}
 
---- Opens a record of runs for writing, to be given to an agent; a file that exists is refused unless `append`.
+--- Opens a record of runs for writing, to be given to an agent; a file that exists is refused unless `append`, which
+--- goes on after its whole lines, or begins a missing one. What is no transcript is left as it is. One writer at a time.
 ---@param path string
 ---@param options? { append: boolean }
 ---@return table? writer with write(event) and close()
