@@ -38,7 +38,8 @@ end
 ui.visible = visible
 
 -- Into a file or a pipe goes what came.
-local function shown(text) return core.host.is_terminal(1) and visible(text) or text end
+local function shown(text, fd) return core.host.is_terminal(fd or 1) and visible(text) or text end
+ui.shown = shown
 
 local Show = {}
 Show.__index = Show
