@@ -5,6 +5,7 @@ local messages = require "barchan.messages"
 local options = require "barchan.options"
 local presets = require "barchan.presets"
 local prices = require "barchan.prices"
+local replies = require "barchan.reply"
 local schema = require "barchan.schema"
 local toolset = require "barchan.toolset"
 
@@ -221,28 +222,6 @@ local function request_of(self, given)
   return request
 end
 
--- What a function returned, as a whole reply.
-local function whole_reply(reply)
-  if type(reply) ~= "table" then
-    error("model: complete must return a reply or nil and an error, got " .. type(reply), 0)
-  end
-  reply.role = "assistant"
-  reply.text = reply.text or ""
-  reply.tool_calls = reply.tool_calls or {}
-  reply.usage = reply.usage or {}
-  if type(reply.text) ~= "string" or type(reply.tool_calls) ~= "table" or type(reply.usage) ~= "table" then
-    error("model: complete returned a reply whose text, tool_calls or usage is of a wrong type", 0)
-  end
-  for i, call in ipairs(reply.tool_calls) do
-    if type(call) ~= "table" or type(call.id) ~= "string" or type(call.name) ~= "string"
-      or type(call.arguments) ~= "table" then
-      error(("model: complete returned a reply whose call %d lacks id, name or arguments"):format(i), 0)
-    end
-  end
-  reply.stop_reason = reply.stop_reason or (#reply.tool_calls > 0 and "tool_use" or "end_turn")
-  return reply
-end
-
 -- { attempt = the coming one, wait = seconds, error = message, code }
 local function retry_of(json)
   local retry = core.json.decode(json)
@@ -253,7 +232,7 @@ end
 local function ask(self, request, wants, emit)
   if self.scripted then
     local reply, err = self.scripted.complete(request, emit)
-    if reply ~= nil or err == nil then return whole_reply(reply) end
+    if reply ~= nil or err == nil then return replies.complete(reply) end
     if type(err) == "table" and getmetatable(err) == nil then err = core.util.error(err) end
     return nil, err
   end

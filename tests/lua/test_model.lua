@@ -44,6 +44,20 @@ function T:test_what_it_returns_is_checked()
   lu.assertErrorMsgContains("got string", function() says("text"):complete "hi" end)
   lu.assertErrorMsgContains("call 1 lacks", function() says({ tool_calls = { {} } }):complete "hi" end)
   lu.assertErrorMsgContains("wrong type", function() says({ text = 5 }):complete "hi" end)
+  local function call(id, arguments) return { id = id, name = "f", arguments = arguments or {} } end
+  for text, reply in pairs {
+    ["two calls of the id 'a'"] = { tool_calls = { call "a", call "a" } },
+    ["call 2 lacks"] = { tool_calls = { call "a", call "" } },
+    ["call 1 has arguments that are no object"] = { tool_calls = { call("a", { 1, 2 }) } },
+    ["are no list"] = { tool_calls = { first = call "a" } },
+    ["are no list "] = { tool_calls = { call "a", [3] = call "b" } },
+    ["unknown stop_reason 'stop'"] = { stop_reason = "stop" },
+    ["usage.output_tokens"] = { usage = { output_tokens = "5" } },
+    ["usage.input_tokens"] = { usage = { input_tokens = -1 } },
+    ["usage.reasoning_tokens"] = { usage = { reasoning_tokens = 0 / 0 } },
+  } do
+    lu.assertErrorMsgContains((text:gsub(" $", "")), function() says(reply):complete "hi" end)
+  end
   local none, err = says(function() return nil, { code = "quota" } end):complete "hi"
   lu.assertNil(none)
   lu.assertEquals(err.code, "quota")
