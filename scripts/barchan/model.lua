@@ -20,7 +20,8 @@ local create_spec = {
   headers = "table",
   allow_plain_http = "boolean",
   max_tokens = "integer",
-  replay = "string",
+  replay = "string", -- what is played: a transcript, or of a provider over HTTP a recording of its wire
+  record = "string", -- a new file: the bytes of the wire, to be played later
   connect_timeout = "number",
   idle_timeout = "number",
   timeout = "number",
@@ -117,10 +118,10 @@ end
 
 -- A turn that was recorded is played whatever the options, so the options would be forgotten.
 local function check_replay(given, config)
-  if config.provider ~= "replay" then
-    if given.replay then error("model: option 'replay' goes with provider = \"replay\"", 3) end
-    return
+  if given.replay and given.record then
+    error("model: options 'replay' and 'record' exclude each other", 3)
   end
+  if config.provider ~= "replay" then return end
   no_http_options(given, "a replay", { provider = true, name = true, stream = true, replay = true })
   if not given.replay then
     error("model: option 'replay' is missing: the JSONL transcript to play", 3)
@@ -150,7 +151,7 @@ end
 
 --- A model of a provider ("anthropic", "openai", "openai-responses", "gemini", "replay"), of a preset
 --- (see barchan.presets), or one whose `complete` is a function of yours. The key comes from the
---- environment unless given. `replay` is the transcript to play.
+--- environment unless given. `replay` is the transcript to play, or the recording of a wire.
 ---@return barchan.Model? model
 ---@return table? err
 function model.create(given)
@@ -170,11 +171,12 @@ function model.create(given)
   check_replay(given, config)
   local known = not preset and environment[config.provider]
   local at_home = known and not config.base_url and not core.util.getenv(known.base_url)
-  if preset and preset.key and not config.api_key and not core.util.has_key(preset.key) then
+  local offline = config.replay ~= nil -- nobody is asked: no key is needed
+  if preset and preset.key and not offline and not config.api_key and not core.util.has_key(preset.key) then
     return nil, no_key(given.provider, preset.key)
   end
   if known and (not config.base_url or config.use_key) then
-    if not config.api_key and not core.util.has_key(known.key) and not config.base_url
+    if not offline and not config.api_key and not core.util.has_key(known.key) and not config.base_url
       and not core.util.getenv(known.base_url) then
       return nil, no_key(config.provider, known.key)
     end
@@ -191,6 +193,27 @@ function model.create(given)
     extra = preset and preset.extra,
     at_home = at_home, -- at the provider's own address
   }, Model)
+end
+
+--- The options of a model that plays this file: a recording of a wire names its provider, model and
+--- address itself; anything else is taken for a transcript.
+---@return table? options
+---@return table? err
+function model.recorded(path)
+  local ok, err = core.host.check_file(path)
+  if not ok then return nil, err end
+  local file, problem = io.open(path, "r")
+  if not file then return nil, core.util.error { code = "io", message = problem, retryable = false } end
+  local first = file:read "l"
+  file:close()
+  local header = first and core.json.decode(first)
+  if type(header) ~= "table" or header.type ~= "recording" then
+    return { provider = "replay", replay = path }
+  end
+  return {
+    provider = header.provider, name = header.model, base_url = header.base_url, replay = path,
+    allow_plain_http = true, -- nobody is asked
+  }
 end
 
 local function request_of(self, given)

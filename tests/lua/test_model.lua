@@ -40,6 +40,33 @@ function T:test_a_model_may_be_a_function()
   lu.assertEquals(seen[1].tools[1].name, "exec")
 end
 
+function T:test_a_recording_plays_without_a_server()
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  for _, line in ipairs {
+    { type = "recording", version = 1, provider = "openai", model = "m", base_url = "https://llm.example/v1" },
+    {
+      type = "exchange", url = "https://llm.example/v1/chat/completions", ["end"] = "complete", status = 200,
+      request = '{"model":"m","messages":[{"role":"user","content":"hi"}]}', headers = barchan.json.decode "{}",
+      body = '{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"hello"}}]}',
+    },
+  } do
+    file:write(barchan.json.encode(line), "\n")
+  end
+  file:close()
+  local model = assert(barchan.model(assert(barchan.recorded(path))))
+  lu.assertEquals(tostring(model), "model openai:m")
+  local none, err = model:complete { messages = "ho", stream = false }
+  lu.assertNil(none)
+  lu.assertEquals(err.code, "not_found")
+  lu.assertStrContains(err.message, 'at /messages/0/content recorded was "hi", now it is "ho"')
+  lu.assertEquals(assert(model:complete { messages = "hi", stream = false }).text, "hello")
+  os.remove(path)
+  none, err = barchan.recorded(path)
+  lu.assertNil(none)
+  lu.assertEquals(err.code, "not_found")
+end
+
 function T:test_what_it_returns_is_checked()
   lu.assertErrorMsgContains("got string", function() says("text"):complete "hi" end)
   lu.assertErrorMsgContains("call 1 lacks", function() says({ tool_calls = { {} } }):complete "hi" end)

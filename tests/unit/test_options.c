@@ -70,7 +70,7 @@ START_TEST(no_struct_ends_with_padding)
     ENDS_WITH(barchan_profile, idle_timeout_ms);
     ENDS_WITH(barchan_exec_options, backlog_bytes);
     ENDS_WITH(barchan_file_request, cancel);
-    ENDS_WITH(barchan_model_options, max_retry_wait_ms);
+    ENDS_WITH(barchan_model_options, record_path);
     ENDS_WITH(barchan_complete_options, cancel);
 }
 END_TEST
