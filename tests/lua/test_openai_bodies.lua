@@ -4,38 +4,17 @@
 local lu = require "luaunit"
 local barchan = require "barchan"
 local schema = require "barchan.schema"
+local wire = require "wire_support"
 
 local T = {}
 
 local here = arg[0]:match("^(.*)/") or "."
 
-local function read(path)
-  local file = assert(io.open(path))
-  local text = file:read "a"
-  file:close()
-  return text
-end
-
 local function rule(name)
-  return barchan.json.decode(read(("%s/../data/provider/%s.schema.json"):format(here, name)))
+  return barchan.json.decode(wire.read(("%s/../data/provider/%s.schema.json"):format(here, name)))
 end
 
 local protocols = { openai = rule "openai_chat", ["openai-responses"] = rule "openai_responses" }
-
--- The body of a request, as it goes over the wire. Nothing listens on that port.
-local function body_of(provider, request)
-  local path = os.tmpname()
-  os.remove(path)
-  local model = assert(barchan.model {
-    provider = provider, name = "m", base_url = "http://127.0.0.1:9/v1", record = path, max_retries = 0,
-  })
-  local reply, err = model:complete(request)
-  lu.assertNil(reply)
-  lu.assertEquals(err.code, "network", tostring(err))
-  local line = read(path):match "\n(.-)\n"
-  os.remove(path)
-  return barchan.json.decode(barchan.json.decode(line).request)
-end
 
 local call = { id = "call_1", name = "look", arguments = { at = "here" } }
 local tool = {
@@ -89,12 +68,12 @@ local requests = {
 function T:test_bodies_are_as_described()
   for provider, allowed in pairs(protocols) do
     for name, request in pairs(requests) do
-      local body = body_of(provider, request)
+      local body = wire.body_of(provider, request)
       local ok, problems = schema.check(body, allowed)
       lu.assertTrue(ok, ("%s, %s: %s\n%s"):format(provider, name, problems, barchan.json.encode(body)))
     end
   end
-  local stops = body_of("openai", { messages = "hi", stop = { "a", "b" } })
+  local stops = wire.body_of("openai", { messages = "hi", stop = { "a", "b" } })
   lu.assertTrue((schema.check(stops, protocols.openai)))
   lu.assertEquals(stops.stop, { "a", "b" })
 end
