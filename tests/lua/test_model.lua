@@ -1,6 +1,7 @@
 -- Models that are functions, presets, fallbacks, prices, answers by schema. Wires are tested elsewhere.
 local lu = require "luaunit"
 local barchan = require "barchan"
+local wire = require "wire_support"
 
 local T = {}
 
@@ -91,6 +92,36 @@ function T:test_what_it_returns_is_checked()
   lu.assertErrorMsgContains("function 'complete'", barchan.model, { provider = {} })
   lu.assertErrorMsgContains("'api_key' is for models over HTTP", barchan.model,
     { provider = { complete = print }, api_key = "x" })
+end
+
+-- The places up to which a provider keeps what it has read: the system prompt, where the request before ended,
+-- and the end.
+function T:test_cache_marks_move_with_a_tool_loop()
+  local function call(id) return { id = id, name = "look", arguments = {} } end
+  local function turn(...) return { role = "assistant", text = "", tool_calls = { ... } } end
+  local messages = {
+    barchan.user "go", turn(call "a", call "b"), barchan.tool_result(call "a", "1"), barchan.tool_result(call "b", "2"),
+    turn(call "c"), barchan.tool_result(call "c", "3"),
+  }
+  local mark = { type = "ephemeral" }
+  local function marks(list)
+    local body = wire.body_of("anthropic", { messages = list, system = "Be brief.", cache = true })
+    lu.assertEquals(body.cache_control, mark)
+    lu.assertEquals(body.system, { { type = "text", text = "Be brief.", cache_control = mark } })
+    local found = {}
+    for i, message in ipairs(body.messages) do
+      for k, block in ipairs(message.content) do
+        if block.cache_control then found[#found + 1] = i .. "." .. k end
+      end
+    end
+    return table.concat(found, " ")
+  end
+  lu.assertEquals(marks { messages[1] }, "")
+  lu.assertEquals(marks(table.move(messages, 1, 4, 1, {})), "1.1")
+  lu.assertEquals(marks(messages), "3.2")
+  local body = wire.body_of("anthropic", { messages = messages, system = "Be brief." })
+  lu.assertNil(body.cache_control)
+  lu.assertEquals(body.system, "Be brief.")
 end
 
 function T:test_an_agent_runs_on_it()
