@@ -143,7 +143,8 @@ function handlers.run_finished(self, event)
   if self.text_open then ui.out("\n") end
   self.text_open = false
   if event.stop_reason ~= "end_turn" and event.stop_reason ~= "stop_sequence" then
-    local why = event.error and ": " .. visible(event.error.message) or ""
+    local why = event.error and event.error.message or event.reason
+    why = why and ": " .. visible(why) or ""
     self:line(self:paint("33", "stopped: " .. visible(event.stop_reason)) .. why)
   end
 end
