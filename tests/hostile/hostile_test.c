@@ -3,6 +3,7 @@
  * same action works outside (its oracle); the others are listed as having none on this machine.
  */
 #include "sandbox_support.h"
+#include "upload.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -87,26 +88,6 @@ static int connections(int listener)
 }
 
 /* ---- running the probe ---- */
-
-static void upload_probe(void)
-{
-    struct stat st;
-    int fd = open(PROBE_PATH, O_RDONLY);
-    ck_assert_int_ge(fd, 0);
-    fstat(fd, &st);
-    char *bytes = malloc((size_t)st.st_size);
-    ck_assert_int_eq(read(fd, bytes, (size_t)st.st_size), st.st_size);
-    close(fd);
-    const barchan_file_request request = {.struct_size = sizeof request,
-                                          .op = BARCHAN_FILE_WRITE,
-                                          .path = "probe",
-                                          .data = bytes,
-                                          .data_len = (size_t)st.st_size,
-                                          .mode = 0755};
-    barchan_error err = {0};
-    ck_assert_msg(barchan_sandbox_file(sbx, &request, NULL, &err) == 0, "%s", err.message);
-    free(bytes);
-}
 
 static barchan_exec_result probe_inside(void)
 {

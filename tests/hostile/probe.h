@@ -28,4 +28,9 @@ int can_open(const char *path, int flags);
 /* Whether there is something to read. */
 int can_read(const char *path);
 
+/* probe_storm.c: exit codes. */
+int storm(const char *seconds, const char *seed);
+int exchange(const char *a, const char *b);
+int churn(const char *dir);
+
 #endif
