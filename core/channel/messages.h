@@ -45,6 +45,9 @@ enum bc_ending {
     BC_ENDING_OOM = 4 /* the kernel had too little memory and chose process 1 */
 };
 
+/* As barchan_mount_mode. */
+enum bc_mount_mode { BC_MOUNT_READ_ONLY = 0, BC_MOUNT_READ_WRITE = 1, BC_MOUNT_COPY_ON_WRITE = 2 };
+
 enum bc_start_flags { BC_START_BEST_EFFORT = 1, BC_START_PAUSE_AT_LEASE_END = 2 };
 
 /* The guest's side of barchan_status, without the sign; 0: the system error decides. */

@@ -51,7 +51,7 @@ static int check(const barchan_mount *mounts, size_t i, barchan_error *err)
                             "without '.', '..' and '//'",
                             m->source, m->target == NULL ? "" : m->target);
     }
-    if (m->mode != BARCHAN_MOUNT_READ_ONLY && m->mode != BARCHAN_MOUNT_READ_WRITE) {
+    if (m->mode < BARCHAN_MOUNT_READ_ONLY || m->mode > BARCHAN_MOUNT_COPY_ON_WRITE) {
         return bc_error_set(err, BARCHAN_EINVAL, "mount %.64s: unknown mode %d", m->source,
                             (int)m->mode);
     }
@@ -78,7 +78,7 @@ int bc_mounts_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan
         const barchan_mount *m = &profile->mounts[i];
         rc = check(profile->mounts, i, err);
         if (rc < 0) return rc;
-        rc = bc_put_wire_u32(&sbx->mounts, m->mode == BARCHAN_MOUNT_READ_WRITE);
+        rc = bc_put_wire_u32(&sbx->mounts, (uint32_t)m->mode);
         if (rc == 0) rc = bc_put_wire_string(&sbx->mounts, m->source, strlen(m->source));
         if (rc == 0) rc = bc_put_wire_string(&sbx->mounts, m->target, strlen(m->target));
     }

@@ -48,6 +48,7 @@ local function check_limits(limits)
   end
 end
 
+local mount_modes = { ro = true, rw = true, cow = true }
 local mount_spec = { source = "string", target = "string", mode = "string" }
 
 local function check_mounts(mounts)
@@ -59,8 +60,8 @@ local function check_mounts(mounts)
     if not mount.source or not mount.target then
       error(("sandbox: mounts[%d]: source and target are needed"):format(i), 3)
     end
-    if mount.mode ~= nil and mount.mode ~= "ro" and mount.mode ~= "rw" then
-      error(("sandbox: mounts[%d]: mode '%s' is unknown; 'ro' and 'rw' are"):format(i, mount.mode), 3)
+    if mount.mode ~= nil and not mount_modes[mount.mode] then
+      error(("sandbox: mounts[%d]: mode '%s' is unknown; 'ro', 'rw' and 'cow' are"):format(i, mount.mode), 3)
     end
   end
 end
@@ -196,7 +197,8 @@ end
 --- Creates a sandbox: template ("host" or a directory), network ("off"), lease (seconds, default
 --- 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
 --- best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout (seconds),
---- mounts { { source, target, mode = "ro" | "rw" }, … } of the host's folders and files,
+--- mounts { { source, target, mode = "ro" | "rw" | "cow" }, … } of the host's folders and files (cow:
+--- copy-on-write, what is written stays in the sandbox),
 --- price { cpu_hour, vcpu_hour, gib_hour } and max_cost_micros. What holds each limit is in status().layers.
 ---@return barchan.Sandbox? sandbox
 ---@return table? err

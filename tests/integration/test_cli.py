@@ -160,6 +160,15 @@ class Exec(unittest.TestCase):
                 file.write("shown")
             done = barchan("exec", "--mount", f"{folder}:/mnt/data", "--", "cat", "/mnt/data/f")
             self.assertEqual(done.stdout, b"shown")
+            if os.geteuid() == 0:
+                os.chown(f"{folder}/f", 12345, 12345)
+                os.chown(folder, 12345, 12345)
+            done = barchan("exec", "--mount", f"{folder}:/mnt/data:cow", "--", "sh", "-c",
+                           "cd /mnt/data; echo new > f; cat f")
+            self.assertEqual(done.stdout, b"new\n")
+            with open(f"{folder}/f") as file:
+                self.assertEqual(file.read(), "shown")
+            self.assertEqual(barchan("exec", "--mount", f"{folder}:/mnt/x:cwo", "--", "true").returncode, 2)
         done = barchan("exec", "--mount", "/:/mnt/x", "--", "true")
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"whole tree", done.stderr)

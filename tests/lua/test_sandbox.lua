@@ -207,10 +207,13 @@ function T:test_mounts()
   local sbx <close> = sandbox { mounts = { { source = "/usr/share", target = "/mnt/share" } } }
   lu.assertEquals(assert(sbx:exec "test -d /mnt/share/zoneinfo -o -d /mnt/share/doc; echo $?").out, "0\n")
   lu.assertNotEquals(assert(sbx:exec "touch /mnt/share/x").exit_code, 0)
+  local copy <close> = sandbox { mounts = { { source = "/usr/share", target = "/mnt/share", mode = "cow" } } }
+  lu.assertEquals(assert(copy:exec "echo x > /mnt/share/barchan-x; cat /mnt/share/barchan-x").out, "x\n")
+  lu.assertNil(io and io.open "/usr/share/barchan-x")
   lu.assertErrorMsgContains("did you mean 'target'", barchan.sandbox,
     { mounts = { { source = "/usr", tagret = "/mnt/x" } } })
-  lu.assertErrorMsgContains("mode 'cow'", barchan.sandbox,
-    { mounts = { { source = "/usr", target = "/mnt/x", mode = "cow" } } })
+  lu.assertErrorMsgContains("mode 'copy' is unknown; 'ro', 'rw' and 'cow' are", barchan.sandbox,
+    { mounts = { { source = "/usr", target = "/mnt/x", mode = "copy" } } })
   lu.assertErrorMsgContains("source and target", barchan.sandbox, { mounts = { { source = "/usr" } } })
   local none, err = barchan.sandbox { mounts = { { source = "/usr", target = "/etc/x" } } }
   lu.assertNil(none)
