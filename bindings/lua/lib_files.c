@@ -57,9 +57,14 @@ static const char *type_name(barchan_file_type type)
 
 static void push_info(lua_State *L, const barchan_file_info *info)
 {
-    lua_createtable(L, 0, 6);
+    static const char *const kinds[] = {NULL, "added", "modified", "deleted"};
+    lua_createtable(L, 0, 7);
     lua_pushlstring(L, info->path != NULL ? info->path : "", info->path_len);
     lua_setfield(L, -2, "path");
+    if (info->change != 0) {
+        lua_pushstring(L, kinds[info->change]);
+        lua_setfield(L, -2, "kind");
+    }
     lua_pushstring(L, type_name(info->type));
     lua_setfield(L, -2, "type");
     lua_pushinteger(L, (lua_Integer)info->size);
@@ -83,6 +88,7 @@ static int push_result(lua_State *L, const struct file_call *self)
         lua_pushinteger(L, (lua_Integer)r->size);
         return 2;
     case BARCHAN_FILE_LIST:
+    case BARCHAN_FILE_CHANGES:
         lua_createtable(L, (int)r->entry_count, 0);
         for (size_t i = 0; i < r->entry_count; i++) {
             push_info(L, &r->entries[i]);
@@ -121,8 +127,8 @@ static int l_file_gc(lua_State *L)
 
 static void read_request(lua_State *L, int index, barchan_file_request *request)
 {
-    static const char *const names[] = {"read",  "write",  "append", "list", "stat",
-                                        "mkdir", "remove", "rename", NULL};
+    static const char *const names[] = {"read",  "write",  "append", "list",    "stat",
+                                        "mkdir", "remove", "rename", "changes", NULL};
     const char *op = bl_opt_string(L, index, "op", NULL);
     for (int i = 0; names[i] != NULL && request->op == 0; i++) {
         if (op != NULL && strcmp(op, names[i]) == 0) request->op = (barchan_file_op)(i + 1);

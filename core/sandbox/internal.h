@@ -135,6 +135,16 @@ void bc_usage_settle(barchan_sandbox *sbx);
 
 /* mounts.c: checks them and encodes them into sbx->mounts. */
 int bc_mounts_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);
+typedef struct bc_mount {
+    uint32_t mode;
+    const char *source, *target; /* as long as the sandbox's; source NULL: the storage itself */
+} bc_mount;
+/* for (bc_wire_reader in = bc_mounts_of(sbx); bc_mount_next(&in, &mount);) */
+bc_wire_reader bc_mounts_of(const barchan_sandbox *sbx);
+int bc_mount_next(bc_wire_reader *in, bc_mount *mount);
+/* The mount whose changes can be asked for. `target` may be NULL; `len` 0: strlen(target). */
+int bc_mounts_find_copy(const barchan_sandbox *sbx, const char *target, size_t len, bc_mount *found,
+                        barchan_error *err);
 
 /* profile.c */
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);

@@ -147,6 +147,18 @@ function Sandbox:usage()
   return usage
 end
 
+--- What commands have changed in a copy-on-write mount: a list, sorted by path, of { path, kind, type, size,
+--- mode, mtime, link_target }, kind being "added", "modified" or "deleted". The second result is true when it
+--- is not complete. `target` names the mount, unless there is only one; without one it is /workspace, where
+--- everything is new.
+---@param target string?
+function Sandbox:changes(target)
+  if target ~= nil and type(target) ~= "string" then
+    error("changes: the target of a mount expected, got " .. type(target), 2)
+  end
+  return self.handle:file { op = "changes", path = target }
+end
+
 --- Has every process stand still (:resume lets them go on). The lease runs on, commands' time does not.
 function Sandbox:pause() return self.handle:pause() end
 

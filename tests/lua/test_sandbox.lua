@@ -4,6 +4,8 @@ local barchan = require "barchan"
 
 local T = {}
 
+local support = require "reload_support"
+
 local function sandbox(profile) return assert(barchan.sandbox(profile)) end
 
 function T:test_a_command_and_its_result()
@@ -218,6 +220,28 @@ function T:test_mounts()
   local none, err = barchan.sandbox { mounts = { { source = "/usr", target = "/etc/x" } } }
   lu.assertNil(none)
   lu.assertStrContains(err.message, "must be /workspace")
+end
+
+function T:test_changes()
+  local dir = support.dir()
+  dir:write("a.txt", "alpha\n")
+  dir:write("b.txt", "beta\n")
+  dir:give()
+  local sbx <close> = sandbox { mounts = { { source = dir.path, target = "/workspace", mode = "cow" } } }
+  assert(sbx:exec "echo more >> a.txt; rm b.txt; mkdir d; ln -s a.txt d/link")
+  local changes, more = assert(sbx:changes())
+  lu.assertFalse(more)
+  local lines = {}
+  for i, c in ipairs(changes) do lines[i] = ("%s %s %s %d"):format(c.kind, c.type, c.path, c.size) end
+  lu.assertEquals(lines[1], "modified file a.txt 11")
+  lu.assertEquals(lines[2], "deleted file b.txt 5")
+  lu.assertStrContains(lines[3], "added directory d")
+  lu.assertEquals(changes[4].link_target, "a.txt")
+  local none, err = sbx:changes "/mnt/other"
+  lu.assertNil(none)
+  lu.assertEquals(err.code, "invalid_argument")
+  lu.assertErrorMsgContains("got table", sbx.changes, sbx, {})
+  dir:remove()
 end
 
 function T:test_limits_are_checked()
