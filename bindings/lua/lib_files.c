@@ -43,7 +43,7 @@ static void cancel_call(bl_op *op)
     bl_op_unref(op);
 }
 
-static const char *type_name(barchan_file_type type)
+const char *bl_file_type_name(barchan_file_type type)
 {
     switch (type) {
     case BARCHAN_FILE_REGULAR: return "file";
@@ -55,17 +55,22 @@ static const char *type_name(barchan_file_type type)
     }
 }
 
-static void push_info(lua_State *L, const barchan_file_info *info)
+const char *bl_change_name(barchan_file_change change)
 {
     static const char *const kinds[] = {NULL, "added", "modified", "deleted"};
+    return kinds[change];
+}
+
+static void push_info(lua_State *L, const barchan_file_info *info)
+{
     lua_createtable(L, 0, 7);
     lua_pushlstring(L, info->path != NULL ? info->path : "", info->path_len);
     lua_setfield(L, -2, "path");
     if (info->change != 0) {
-        lua_pushstring(L, kinds[info->change]);
+        lua_pushstring(L, bl_change_name(info->change));
         lua_setfield(L, -2, "kind");
     }
-    lua_pushstring(L, type_name(info->type));
+    lua_pushstring(L, bl_file_type_name(info->type));
     lua_setfield(L, -2, "type");
     lua_pushinteger(L, (lua_Integer)info->size);
     lua_setfield(L, -2, "size");

@@ -243,17 +243,25 @@ void bl_open_sandbox(lua_State *L)
                                          {"doctor", bl_doctor},
                                          {"terminal", bl_terminal},
                                          {NULL, NULL}};
-    static const luaL_Reg methods[] = {
-        {"exec", bl_sandbox_exec},     {"file", bl_sandbox_file},
-        {"upload", bl_sandbox_upload}, {"download", bl_sandbox_download},
-        {"status", l_sandbox_status},  {"usage", bl_sandbox_usage},
-        {"spawn", bl_sandbox_spawn},   {"processes", bl_sandbox_processes},
-        {"pause", bl_sandbox_pause},   {"resume", bl_sandbox_resume},
-        {"extend", bl_sandbox_extend}, {"terminate", l_sandbox_terminate},
-        {"close", l_sandbox_close},    {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"exec", bl_sandbox_exec},
+                                       {"file", bl_sandbox_file},
+                                       {"apply", bl_sandbox_apply},
+                                       {"upload", bl_sandbox_upload},
+                                       {"download", bl_sandbox_download},
+                                       {"status", l_sandbox_status},
+                                       {"usage", bl_sandbox_usage},
+                                       {"spawn", bl_sandbox_spawn},
+                                       {"processes", bl_sandbox_processes},
+                                       {"pause", bl_sandbox_pause},
+                                       {"resume", bl_sandbox_resume},
+                                       {"extend", bl_sandbox_extend},
+                                       {"terminate", l_sandbox_terminate},
+                                       {"close", l_sandbox_close},
+                                       {NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
     bl_open_exec(L);
     bl_open_transfer(L);
+    bl_open_apply(L);
     bl_open_sandbox_ask(L);
     bl_open_process(L);
     luaL_newlib(L, functions);

@@ -38,12 +38,15 @@ static _Noreturn void become_worker(const int theirs[3], const struct file_reque
     for (int i = 0; i < 3; i++) {
         sys_dup3(theirs[i], i, 0);
     }
-    if (request->upper_fd >= 0) { /* above process 1's first two, which are its channel and pipe */
-        if (sys_dup3(request->lower_fd, FILE_LOWER_FD, O_CLOEXEC) < 0 ||
-            sys_dup3(request->upper_fd, FILE_UPPER_FD, O_CLOEXEC) < 0) {
-            sys_exit(1);
-        }
-        kept = 5;
+    /* First above all, so that none overwrites another's source. */
+    int copies[3];
+    for (int i = 0; i < 3 && request->layers[0] >= 0; i++) {
+        copies[i] = (int)sys_fcntl(request->layers[i], F_DUPFD_CLOEXEC, FILE_MERGED_FD + 1);
+        if (copies[i] < 0) sys_exit(1);
+    }
+    for (int i = 0; i < 3 && request->layers[0] >= 0; i++) {
+        sys_dup3(copies[i], FILE_LOWER_FD + i, O_CLOEXEC);
+        kept = FILE_MERGED_FD + 1;
     }
     if (sys_close_range(kept, ~0U, 0) < 0) sys_exit(1);
     const sys_sigset none = 0;
@@ -94,8 +97,9 @@ static bool find_layers(const struct init *init, struct file_request *request)
         const struct mount_request *m = &init->mounts->of[i];
         if (strcmp(m->target, request->path) != 0) continue;
         if (m->mode != BC_MOUNT_COPY_ON_WRITE) return false;
-        request->lower_fd = m->lower_fd;
-        request->upper_fd = m->upper_fd;
+        request->layers[0] = m->lower_fd;
+        request->layers[1] = m->upper_fd;
+        request->layers[2] = m->merged_fd;
         return true;
     }
     return strcmp(request->path, "/workspace") == 0;
@@ -103,7 +107,7 @@ static bool find_layers(const struct init *init, struct file_request *request)
 
 void file_start(struct init *init, const bc_frame *frame)
 {
-    struct file_request request = {.lower_fd = -1, .upper_fd = -1};
+    struct file_request request = {.layers = {-1, -1, -1}};
     bc_wire_reader in = bc_wire_read(frame);
     if (!read_request(&request, &in)) init_die(init, "malformed file request");
     if (request.op == BC_FILE_OP_CHANGES && !find_layers(init, &request)) {

@@ -10,11 +10,18 @@ struct file_request {
     uint32_t op, flags, mode, depth;
     uint64_t offset, limit;
     const char *path, *new_path;
-    int lower_fd, upper_fd; /* changes: layers of the mount at `path`; -1: it has none */
+    int layers[3]; /* changes: of the mount at `path`: lower, upper, merged; -1: it has none */
 };
 
-/* The worker's descriptors; the last two for changes of a mount only. */
-enum { FILE_IN_FD = 0, FILE_OUT_FD = 1, FILE_RESULT_FD = 2, FILE_LOWER_FD = 3, FILE_UPPER_FD = 4 };
+/* The worker's descriptors; the last three for changes of a mount only. */
+enum {
+    FILE_IN_FD = 0,
+    FILE_OUT_FD = 1,
+    FILE_RESULT_FD = 2,
+    FILE_LOWER_FD = 3,
+    FILE_UPPER_FD = 4,
+    FILE_MERGED_FD = 5
+};
 
 struct file_result {
     uint32_t status, os_error;

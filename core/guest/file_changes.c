@@ -1,7 +1,7 @@
 /*
- * What commands have changed in a copy-on-write mount: its upper layer, compared with the lower
- * one. The upper layer says that something is gone by a device 0/0, and that a folder hides the one
- * below it by an attribute. Contents decide: what was copied up and is as it was is no change.
+ * What commands have changed in a copy-on-write mount. Only what is in its upper layer can be
+ * changed; that is compared with the lower one, and what the lower one has and commands do not see
+ * is gone. Contents decide: what was copied up and is as it was is no change.
  *
  * It runs with the command's rights, so it may fail to look into a folder; then the list says that
  * it is not complete.
@@ -14,16 +14,14 @@
 #include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/xattr.h>
 #include <unistd.h>
 
-/* Each takes two descriptors and two streams. */
+/* Each takes three descriptors and a stream. */
 #define MAX_LEVELS 128
 
 struct comparison {
     struct listing *listing;
-    dev_t dev;  /* what is mounted elsewhere is no part of it */
-    bool hides; /* the folder it is in, or one above, hides the lower one */
+    dev_t dev; /* what is mounted elsewhere is no part of it */
 };
 
 static bool is_dots(const char *name)
@@ -131,97 +129,111 @@ static int gone_below(struct comparison *c, int parent, const char *name, size_t
 
 /* ---- what is there ---- */
 
-static int compare_folder(struct comparison *c, int upper, int lower, size_t path_len, int level);
+/* One folder in the layers; -1: it has none of it. */
+struct layers {
+    int upper, lower, merged;
+};
 
-static int compare_subfolder(struct comparison *c, int upper, int lower, const char *name,
+static int compare_folder(struct comparison *c, struct layers in, size_t path_len, int level);
+
+static void close_layers(struct layers in)
+{
+    if (in.upper >= 0) close(in.upper);
+    if (in.lower >= 0) close(in.lower);
+    if (in.merged >= 0) close(in.merged);
+}
+
+static int compare_subfolder(struct comparison *c, struct layers in, bool both, const char *name,
                              size_t path_len, int level)
 {
-    int above = level == 0 ? -1 : open_folder(upper, name);
-    int below = lower < 0 || above < 0 ? -1 : open_folder(lower, name);
-    if (above < 0 || (lower >= 0 && below < 0)) {
-        if (above >= 0) close(above);
+    struct layers sub = {.upper = level == 0 ? -1 : open_folder(in.upper, name),
+                         .lower = both ? open_folder(in.lower, name) : -1,
+                         .merged = both ? open_folder(in.merged, name) : -1};
+    if (sub.upper < 0 || (both && (sub.lower < 0 || sub.merged < 0))) {
+        close_layers(sub);
         return incomplete(c);
     }
     c->listing->path[path_len] = '/';
-    int rc = compare_folder(c, above, below, path_len + 1, level - 1);
+    int rc = compare_folder(c, sub, path_len + 1, level - 1);
     c->listing->path[path_len] = '\0';
     return rc;
 }
 
-/* `lower` is -1 where the lower layer has no such folder. */
-static int compare_name(struct comparison *c, int upper, int lower, const char *name,
-                        size_t path_len, int level)
+static int compare_name(struct comparison *c, struct layers in, const char *name, size_t path_len,
+                        int level)
 {
     struct stat u, l = {0};
     size_t len = listing_name(c->listing, path_len, name);
-    if (len == 0 || fstatat(upper, name, &u, AT_SYMLINK_NOFOLLOW) < 0) return 0; /* just gone */
+    if (len == 0 || fstatat(in.upper, name, &u, AT_SYMLINK_NOFOLLOW) < 0) return 0; /* just gone */
     if (u.st_dev != c->dev) return 0;
-    bool was = lower >= 0 && fstatat(lower, name, &l, AT_SYMLINK_NOFOLLOW) == 0;
-    if (S_ISCHR(u.st_mode) && u.st_rdev == 0) {
-        return was ? gone(c, lower, name, path_len, level) : 0;
-    }
+    if (S_ISCHR(u.st_mode) && u.st_rdev == 0) return 0; /* what is gone is found below */
+    bool was = in.lower >= 0 && fstatat(in.lower, name, &l, AT_SYMLINK_NOFOLLOW) == 0;
     bool both = was && S_ISDIR(u.st_mode) && S_ISDIR(l.st_mode);
-    if (was && S_ISDIR(l.st_mode) && !both && gone_below(c, lower, name, len, level) < 0) return -1;
-    bool same = was && is_same(upper, lower, name, &u, &l);
-    if (!same && report(c, was ? BC_FILE_MODIFIED : BC_FILE_ADDED, upper, name, &u) < 0) return -1;
-    if (!S_ISDIR(u.st_mode)) return 0;
-    return compare_subfolder(c, upper, both ? lower : -1, name, len, level);
+    if (was && S_ISDIR(l.st_mode) && !both && gone_below(c, in.lower, name, len, level) < 0) {
+        return -1;
+    }
+    bool same = was && is_same(in.upper, in.lower, name, &u, &l);
+    uint32_t change = was ? BC_FILE_MODIFIED : BC_FILE_ADDED;
+    if (!same && report(c, change, in.upper, name, &u) < 0) return -1;
+    return S_ISDIR(u.st_mode) ? compare_subfolder(c, in, both, name, len, level) : 0;
 }
 
-/* A folder that was made where one had been removed; what is in it has no such mark. */
-static bool is_opaque(int upper)
-{
-    char value[2];
-    return fgetxattr(upper, "user.overlay.opaque", value, sizeof value) == 1 && value[0] == 'y';
-}
-
-static int compare_hidden(struct comparison *c, int upper, int lower, size_t path_len, int level)
+/* What the lower layer has and commands do not see. */
+static int find_gone(struct comparison *c, struct layers in, size_t path_len, int level)
 {
     struct stat st;
-    int fd = open_folder(lower, "."), rc = 0;
+    int fd = open_folder(in.lower, "."), rc = 0;
     DIR *stream = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
-    while (stream != NULL && rc == 0 && !c->listing->full && (entry = readdir(stream)) != NULL) {
-        if (is_dots(entry->d_name)) continue;
-        if (fstatat(upper, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) continue;
-        rc = gone(c, lower, entry->d_name, path_len, level);
+    if (stream == NULL) {
+        if (fd >= 0) close(fd);
+        return incomplete(c);
     }
-    if (stream == NULL) incomplete(c);
-    if (stream != NULL) closedir(stream);
+    while (rc == 0 && !c->listing->full && (entry = readdir(stream)) != NULL) {
+        if (is_dots(entry->d_name)) continue;
+        if (fstatat(in.merged, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) continue;
+        if (errno != ENOENT) {
+            incomplete(c);
+        } else {
+            rc = gone(c, in.lower, entry->d_name, path_len, level);
+        }
+    }
+    closedir(stream);
     return rc;
 }
 
-/* Takes both. */
-static int compare_folder(struct comparison *c, int upper, int lower, size_t path_len, int level)
+/* Takes them. */
+static int compare_folder(struct comparison *c, struct layers in, size_t path_len, int level)
 {
-    DIR *stream = fdopendir(upper);
-    int rc = 0;
-    bool hides_above = c->hides;
-    c->hides = hides_above || is_opaque(upper);
+    int fd = open_folder(in.upper, "."), rc = 0;
+    DIR *stream = fd < 0 ? NULL : fdopendir(fd);
     struct dirent *entry;
     while (stream != NULL && rc == 0 && !c->listing->full && (entry = readdir(stream)) != NULL) {
-        if (is_dots(entry->d_name)) continue;
-        rc = compare_name(c, upper, lower, entry->d_name, path_len, level);
+        if (!is_dots(entry->d_name)) rc = compare_name(c, in, entry->d_name, path_len, level);
     }
     if (stream == NULL) rc = file_fail_os(c->listing->result, errno);
-    if (rc == 0 && c->hides && lower >= 0) rc = compare_hidden(c, upper, lower, path_len, level);
-    c->hides = hides_above;
     if (stream != NULL) closedir(stream);
-    if (stream == NULL) close(upper);
-    if (lower >= 0) close(lower);
+    if (stream == NULL && fd >= 0) close(fd);
+    if (rc == 0 && in.lower >= 0) rc = find_gone(c, in, path_len, level);
+    close_layers(in);
     return rc;
 }
 
 int file_changes(const struct file_request *request, struct file_result *result)
 {
     struct comparison c = {.listing = listing_new(result)};
+    struct layers top = {.upper = -1, .lower = -1, .merged = -1};
     struct stat st;
-    bool layered = request->upper_fd >= 0;
-    int upper = layered ? open_folder(FILE_UPPER_FD, ".") : open_folder(AT_FDCWD, request->path);
-    if (upper < 0 || fstat(upper, &st) < 0) return file_fail_os(result, errno);
+    if (request->layers[0] < 0) {
+        top.upper = open_folder(AT_FDCWD, request->path);
+    } else {
+        top.lower = open_folder(FILE_LOWER_FD, ".");
+        top.merged = open_folder(FILE_MERGED_FD, ".");
+        if (top.lower < 0 || top.merged < 0) return file_fail_os(result, errno);
+        top.upper = open_folder(FILE_UPPER_FD, ".");
+    }
+    if (top.upper < 0 || fstat(top.upper, &st) < 0) return file_fail_os(result, errno);
     c.dev = st.st_dev;
-    int lower = layered ? open_folder(FILE_LOWER_FD, ".") : -1;
-    if (layered && lower < 0) return file_fail_os(result, errno);
-    if (compare_folder(&c, upper, lower, 0, MAX_LEVELS) < 0) return -1;
+    if (compare_folder(&c, top, 0, MAX_LEVELS) < 0) return -1;
     return listing_flush(c.listing);
 }

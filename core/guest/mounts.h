@@ -18,9 +18,9 @@ struct mount_request {
     uid_t owner; /* whose files are the sandbox's user's */
     gid_t group;
     unsigned others; /* copy-on-write: names of other owners, which cannot be changed */
-    /* Copy-on-write, in the sandbox: the folder of the host, and what was changed. Nothing but
-     * process 1's workers has them. */
-    int lower_fd, upper_fd;
+    /* Copy-on-write, in the sandbox: the folder of the host, what was changed, and both together as
+     * commands see them. Nothing but process 1's workers has them. */
+    int lower_fd, upper_fd, merged_fd;
 };
 
 struct mount_list {

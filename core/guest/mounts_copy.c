@@ -5,7 +5,8 @@
  *
  * The attributes that steer an overlay (user.overlay.*) are out of the commands' reach: through the
  * overlay the kernel hides or renames them, and its upper layer is mounted nowhere. What such
- * attributes in the folder say is not followed: no redirects, no metadata without data.
+ * attributes in the folder say is not followed: no redirects, no metadata without data. With xino a
+ * file and its folder are of one device, and a new folder hides one that the host gets later.
  */
 #include "launcher.h"
 
@@ -66,9 +67,12 @@ int mount_copy_on_write(struct mount_request *m, const char *place, unsigned num
     if (m->upper_fd < 0) return -1;
     snprintf(options, sizeof options,
              "lowerdir=%s,upperdir=%s,workdir=%s/work,userxattr,redirect_dir=nofollow,metacopy=off,"
-             "index=off,xino=off",
+             "index=off,xino=on",
              place, upper, store);
-    if (mount("overlay", m->target + 1, "overlay", MS_NOSUID | MS_NODEV, options) == 0) return 0;
+    if (mount("overlay", m->target + 1, "overlay", MS_NOSUID | MS_NODEV, options) == 0) {
+        m->merged_fd = open_layer(m->target + 1, m, why);
+        return m->merged_fd < 0 ? -1 : 0;
+    }
     int os_error = errno;
     fail_os(why, os_error, "mount %s at %s: overlay", m->source, m->target);
     if (os_error == ENODEV) fail_hint(why, "copy-on-write needs overlayfs: modprobe overlay");

@@ -73,6 +73,7 @@ int bc_mounts_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan
     if (count > BC_FRAME_MAX_MOUNTS || (count > 0 && profile->mounts == NULL)) {
         return bc_error_set(err, BARCHAN_EINVAL, "at most %u mounts", BC_FRAME_MAX_MOUNTS);
     }
+    clock_gettime(CLOCK_REALTIME, &sbx->mounts_seen);
     int rc = bc_put_wire_u32(&sbx->mounts, (uint32_t)count);
     for (size_t i = 0; i < count && rc == 0; i++) {
         const barchan_mount *m = &profile->mounts[i];

@@ -159,6 +159,33 @@ function Sandbox:changes(target)
   return self.handle:file { op = "changes", path = target }
 end
 
+local apply_spec = {
+  target = "string",
+  paths = "table",
+  on_conflict = "string", -- "refuse" (default), "skip" or "overwrite"
+  dry_run = "boolean",
+  links = "boolean",
+  max_bytes = "integer",
+  timeout = "number",
+}
+local conflict_words = { refuse = true, skip = true, overwrite = true }
+
+--- Writes the changes of a copy-on-write mount onto the host's folder `dest`, which may be the mount's
+--- source: { applied, conflicts, skipped, bytes, entries = { { path, kind, type, outcome, why }, … } }. What
+--- somebody has changed on the host meanwhile is a conflict: then nothing is applied, and err.code is
+--- "conflict", unless on_conflict says otherwise. `paths` applies a part; `dry_run` says what would happen.
+---@param dest string
+function Sandbox:apply_changes(dest, opts)
+  if type(dest) ~= "string" then error("apply_changes: a folder expected, got " .. type(dest), 2) end
+  opts = options.check("apply_changes", opts or {}, apply_spec)
+  if opts.on_conflict and not conflict_words[opts.on_conflict] then
+    error("apply_changes: option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected", 2)
+  end
+  local request = { dest = dest }
+  for name, value in pairs(opts) do request[name] = value end
+  return self.handle:apply(request)
+end
+
 --- Has every process stand still (:resume lets them go on). The lease runs on, commands' time does not.
 function Sandbox:pause() return self.handle:pause() end
 

@@ -15,6 +15,7 @@ function(barchan_sandbox_test name)
     SKIP_RETURN_CODE 77 TIMEOUT 300)
 endfunction()
 
+barchan_sandbox_test(apply)
 barchan_sandbox_test(changes)
 barchan_sandbox_test(copies)
 barchan_sandbox_test(crash)

@@ -22,3 +22,30 @@ local Sandbox = {}
 ---@return barchan.Change[]? changes
 ---@return boolean|barchan.Error more
 function Sandbox:changes(target) end
+
+---@class barchan.ApplyOptions
+---@field target? string of the mount, unless there is only one
+---@field paths? string[] only these and what is below them
+---@field on_conflict? string "refuse" (default): nothing is applied; "skip": the others are; "overwrite"
+---@field dry_run? boolean only say what would happen; a conflict is no error then
+---@field links? boolean make symbolic links that stay in the folder; otherwise they are skipped
+---@field max_bytes? integer of all files together; the sandbox's disk limit
+---@field timeout? number seconds without progress; 60
+
+---@class barchan.Applied
+---@field applied integer how many
+---@field conflicts integer
+---@field skipped integer
+---@field bytes integer written
+---@field entries { path: string, kind: string, type: string, outcome: string, why: string? }[] outcome "applied", "conflict" or "skipped"
+
+--- Writes the changes onto a folder of the host, which may be the mount's source. What was changed there since the
+--- sandbox was made is a conflict: by default nothing is applied and err.code is "conflict"; no link in the folder is
+--- followed, and nothing outside of it is touched. Files, folders and, with `links`, links are made, never FIFOs,
+--- sockets, devices or set-uid programs. It is the model's work all the same: look at it before you run it, and at
+--- names such as .git, whose hooks other programs run.
+---@param dest string
+---@param options? barchan.ApplyOptions
+---@return barchan.Applied? result
+---@return barchan.Error? err
+function Sandbox:apply_changes(dest, options) end
