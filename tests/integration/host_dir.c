@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include "sandbox_support.h"
 
@@ -66,6 +68,15 @@ void host_has(const char *name, const char *text)
     fclose(file);
     bytes[n] = '\0';
     ck_assert_str_eq(bytes, text);
+}
+
+int copies_work(void)
+{
+    int fd = memfd_create("probe", MFD_CLOEXEC);
+    int rc = fsetxattr(fd, "user.barchan", "", 0, 0);
+    close(fd);
+    if (rc < 0) printf("SKIP copy-on-write needs user attributes on tmpfs (Linux 6.6)\n");
+    return rc == 0;
 }
 
 int create_with(const barchan_mount *mounts, size_t count, barchan_error *err)

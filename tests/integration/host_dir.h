@@ -21,6 +21,9 @@ void folder(const char *name, mode_t mode);
 /* The file has this text; NULL: there is nothing of this name. */
 void host_has(const char *name, const char *text);
 
+/* Whether this kernel has what copy-on-write mounts need; says so when not. */
+int copies_work(void);
+
 /* A sandbox with these mounts in the place of `sbx`; `shows` when it must succeed. */
 int create_with(const barchan_mount *mounts, size_t count, barchan_error *err);
 void shows(const barchan_mount *mounts, size_t count);

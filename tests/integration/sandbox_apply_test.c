@@ -385,6 +385,7 @@ END_TEST
 
 int main(void)
 {
+    if (!copies_work()) return 77;
     Suite *suite = suite_create("sandbox_apply");
     const TTest *const tests[] = {to_the_source,
                                   types,

@@ -208,6 +208,7 @@ END_TEST
 
 int main(void)
 {
+    if (!copies_work()) return 77;
     Suite *suite = suite_create("sandbox_changes");
     const TTest *const tests[] = {
         nothing, each_kind,      folders,        moved, a_hidden_change, what_cannot_be_seen,

@@ -216,6 +216,7 @@ END_TEST
 
 int main(void)
 {
+    if (!copies_work()) return 77;
     Suite *suite = suite_create("sandbox_copies");
     const TTest *const tests[] = {
         the_host_does_not_change, two_of_one_folder, renamed_folders, limits,        others_files,

@@ -36,6 +36,13 @@ end
 
 function Dir:remove() support.sh("chmod -R u+rwx %s; rm -rf %s", self.path, self.path) end
 
+--- Skips the test where the kernel has not what copy-on-write mounts need.
+function support.needs_copies()
+  for _, entry in ipairs(assert(barchan.doctor())) do
+    if entry.name == "copy_on_write" and entry.state ~= "ok" then lu.skip(entry.detail) end
+  end
+end
+
 --- Waits until `happened()` is true; fails with `what` after a while.
 function support.eventually(happened, what)
   local deadline = barchan.now() + 20
