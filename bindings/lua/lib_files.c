@@ -43,7 +43,7 @@ static void cancel_call(bl_op *op)
     bl_op_unref(op);
 }
 
-static const char *type_name(barchan_file_type type)
+const char *bl_file_type_name(barchan_file_type type)
 {
     switch (type) {
     case BARCHAN_FILE_REGULAR: return "file";
@@ -55,12 +55,22 @@ static const char *type_name(barchan_file_type type)
     }
 }
 
+const char *bl_change_name(barchan_file_change change)
+{
+    static const char *const kinds[] = {NULL, "added", "modified", "deleted"};
+    return kinds[change];
+}
+
 static void push_info(lua_State *L, const barchan_file_info *info)
 {
-    lua_createtable(L, 0, 6);
+    lua_createtable(L, 0, 7);
     lua_pushlstring(L, info->path != NULL ? info->path : "", info->path_len);
     lua_setfield(L, -2, "path");
-    lua_pushstring(L, type_name(info->type));
+    if (info->change != 0) {
+        lua_pushstring(L, bl_change_name(info->change));
+        lua_setfield(L, -2, "kind");
+    }
+    lua_pushstring(L, bl_file_type_name(info->type));
     lua_setfield(L, -2, "type");
     lua_pushinteger(L, (lua_Integer)info->size);
     lua_setfield(L, -2, "size");
@@ -83,6 +93,7 @@ static int push_result(lua_State *L, const struct file_call *self)
         lua_pushinteger(L, (lua_Integer)r->size);
         return 2;
     case BARCHAN_FILE_LIST:
+    case BARCHAN_FILE_CHANGES:
         lua_createtable(L, (int)r->entry_count, 0);
         for (size_t i = 0; i < r->entry_count; i++) {
             push_info(L, &r->entries[i]);
@@ -121,8 +132,8 @@ static int l_file_gc(lua_State *L)
 
 static void read_request(lua_State *L, int index, barchan_file_request *request)
 {
-    static const char *const names[] = {"read",  "write",  "append", "list", "stat",
-                                        "mkdir", "remove", "rename", NULL};
+    static const char *const names[] = {"read",  "write",  "append", "list",    "stat",
+                                        "mkdir", "remove", "rename", "changes", NULL};
     const char *op = bl_opt_string(L, index, "op", NULL);
     for (int i = 0; names[i] != NULL && request->op == 0; i++) {
         if (op != NULL && strcmp(op, names[i]) == 0) request->op = (barchan_file_op)(i + 1);

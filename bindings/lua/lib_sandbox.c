@@ -106,6 +106,14 @@ static void read_limits(lua_State *L, barchan_limits *limits)
     lua_pop(L, 1);
 }
 
+static barchan_mount_mode mount_mode(lua_State *L, const char *word)
+{
+    if (word == NULL || strcmp(word, "ro") == 0) return BARCHAN_MOUNT_READ_ONLY;
+    if (strcmp(word, "rw") == 0) return BARCHAN_MOUNT_READ_WRITE;
+    if (strcmp(word, "cow") == 0) return BARCHAN_MOUNT_COPY_ON_WRITE;
+    return luaL_error(L, "option 'mode': \"ro\", \"rw\" or \"cow\" expected");
+}
+
 /* The list `mounts` of { source, target, mode }, whose strings live as long as the profile. */
 static void read_mounts(lua_State *L, barchan_profile *profile, barchan_mount *mounts)
 {
@@ -119,9 +127,7 @@ static void read_mounts(lua_State *L, barchan_profile *profile, barchan_mount *m
             int index = lua_gettop(L);
             m->source = bl_opt_string(L, index, "source", NULL);
             m->target = bl_opt_string(L, index, "target", NULL);
-            const char *mode = bl_opt_string(L, index, "mode", NULL);
-            m->mode = mode != NULL && strcmp(mode, "rw") == 0 ? BARCHAN_MOUNT_READ_WRITE
-                                                              : BARCHAN_MOUNT_READ_ONLY;
+            m->mode = mount_mode(L, bl_opt_string(L, index, "mode", NULL));
             lua_pop(L, 1);
         }
         profile->mounts = mounts;
@@ -237,17 +243,25 @@ void bl_open_sandbox(lua_State *L)
                                          {"doctor", bl_doctor},
                                          {"terminal", bl_terminal},
                                          {NULL, NULL}};
-    static const luaL_Reg methods[] = {
-        {"exec", bl_sandbox_exec},     {"file", bl_sandbox_file},
-        {"upload", bl_sandbox_upload}, {"download", bl_sandbox_download},
-        {"status", l_sandbox_status},  {"usage", bl_sandbox_usage},
-        {"spawn", bl_sandbox_spawn},   {"processes", bl_sandbox_processes},
-        {"pause", bl_sandbox_pause},   {"resume", bl_sandbox_resume},
-        {"extend", bl_sandbox_extend}, {"terminate", l_sandbox_terminate},
-        {"close", l_sandbox_close},    {NULL, NULL}};
+    static const luaL_Reg methods[] = {{"exec", bl_sandbox_exec},
+                                       {"file", bl_sandbox_file},
+                                       {"apply", bl_sandbox_apply},
+                                       {"upload", bl_sandbox_upload},
+                                       {"download", bl_sandbox_download},
+                                       {"status", l_sandbox_status},
+                                       {"usage", bl_sandbox_usage},
+                                       {"spawn", bl_sandbox_spawn},
+                                       {"processes", bl_sandbox_processes},
+                                       {"pause", bl_sandbox_pause},
+                                       {"resume", bl_sandbox_resume},
+                                       {"extend", bl_sandbox_extend},
+                                       {"terminate", l_sandbox_terminate},
+                                       {"close", l_sandbox_close},
+                                       {NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
     bl_open_exec(L);
     bl_open_transfer(L);
+    bl_open_apply(L);
     bl_open_sandbox_ask(L);
     bl_open_process(L);
     luaL_newlib(L, functions);

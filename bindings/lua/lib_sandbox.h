@@ -40,7 +40,12 @@ int bl_sandbox_file(lua_State *L); /* sandbox:file(request) -> result | nil, err
 /* sandbox:upload(request) or :download(request) -> transfer handle | nil, err */
 int bl_sandbox_upload(lua_State *L);
 int bl_sandbox_download(lua_State *L);
+int bl_sandbox_apply(lua_State *L); /* sandbox:apply(options) -> result | nil, err */
+/* lib_files.c: words for scripts. */
+const char *bl_file_type_name(barchan_file_type type);
+const char *bl_change_name(barchan_file_change change);
 void bl_open_transfer(lua_State *L);
+void bl_open_apply(lua_State *L);
 void bl_open_exec(lua_State *L); /* registers the exec handle's class */
 
 void bl_open_sandbox_ask(lua_State *L);

@@ -38,9 +38,10 @@ static const char *const names[] = {
     "is_a_symlink",
     "no_space",
     "not_empty",
+    "conflict",
 };
 
-_Static_assert(sizeof names / sizeof *names == -(long)BARCHAN_ENOTEMPTY + 1, "a name per status");
+_Static_assert(sizeof names / sizeof *names == -(long)BARCHAN_ECONFLICT + 1, "a name per status");
 
 const char *barchan_status_name(int code)
 {

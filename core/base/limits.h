@@ -138,6 +138,11 @@
 /* Without a sink a file read is held in memory. */
 #define BC_FILE_MAX_READ_BYTES (64ULL << 20)
 #define BC_FILE_MAX_DEPTH 64
+/* Files of the host that are known to be as changes were applied to them: as many as a list has,
+ * in a table that is half full at most (a power of two). */
+#define BC_APPLY_MAX_WRITTEN ((size_t)1 << 18)
+/* Changes that are checked or applied in one dispatch: the host's loop is not held up for long. */
+#define BC_APPLY_SLICE 32
 /* The doctor's report: some 30 entries of a few hundred bytes. */
 #define BC_DOCTOR_MAX_BYTES (64u << 10)
 /* How long the launcher may take to end by itself, a millisecond or two, before it is killed. */

@@ -28,10 +28,14 @@ enum bc_file_wire_op {
     BC_FILE_OP_STAT = 5,
     BC_FILE_OP_MKDIR = 6,
     BC_FILE_OP_REMOVE = 7,
-    BC_FILE_OP_RENAME = 8
+    BC_FILE_OP_RENAME = 8,
+    BC_FILE_OP_CHANGES = 9
 };
+/* As barchan_file_change. */
+enum bc_file_change { BC_FILE_ADDED = 1, BC_FILE_MODIFIED = 2, BC_FILE_DELETED = 3 };
 /* What list and stat write as BC_FRAME_OUT, one after the other, cut anywhere:
- * u32 type (barchan_file_type), u32 mode, u64 size, u64 mtime ms, string path, string target. */
+ * u32 type (barchan_file_type), u32 mode, u64 size, u64 mtime ms, string path, string target.
+ * Those of changes begin with a u32 bc_file_change. */
 #define BC_FILE_MAX_ENTRY_PATH (64u * 256u)
 #define BC_FILE_MAX_ENTRIES 100000u
 /* All records of one list: as many entries with long names; a list that is longer is truncated. */
@@ -44,6 +48,9 @@ enum bc_ending {
     BC_ENDING_IDLE = 3,
     BC_ENDING_OOM = 4 /* the kernel had too little memory and chose process 1 */
 };
+
+/* As barchan_mount_mode. */
+enum bc_mount_mode { BC_MOUNT_READ_ONLY = 0, BC_MOUNT_READ_WRITE = 1, BC_MOUNT_COPY_ON_WRITE = 2 };
 
 enum bc_start_flags { BC_START_BEST_EFFORT = 1, BC_START_PAUSE_AT_LEASE_END = 2 };
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <string.h>
 #include "init.h"
 
 static bool read_request(struct file_request *request, bc_wire_reader *in)
@@ -16,7 +17,7 @@ static bool read_request(struct file_request *request, bc_wire_reader *in)
     request->limit = bc_wire_u64(in);
     request->path = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
     request->new_path = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
-    return bc_wire_done(in) && request->op >= BC_FILE_OP_READ && request->op <= BC_FILE_OP_RENAME;
+    return bc_wire_done(in) && request->op >= BC_FILE_OP_READ && request->op <= BC_FILE_OP_CHANGES;
 }
 
 static long open_pipe(int *ours, int *theirs, int our_end)
@@ -33,10 +34,21 @@ static long open_pipe(int *ours, int *theirs, int our_end)
 static _Noreturn void become_worker(const int theirs[3], const struct file_request *request,
                                     bool change_user)
 {
+    unsigned kept = 3;
     for (int i = 0; i < 3; i++) {
         sys_dup3(theirs[i], i, 0);
     }
-    if (sys_close_range(3, ~0U, 0) < 0) sys_exit(1);
+    /* First above all, so that none overwrites another's source. */
+    int copies[3];
+    for (int i = 0; i < 3 && request->layers[0] >= 0; i++) {
+        copies[i] = (int)sys_fcntl(request->layers[i], F_DUPFD_CLOEXEC, FILE_MERGED_FD + 1);
+        if (copies[i] < 0) sys_exit(1);
+    }
+    for (int i = 0; i < 3 && request->layers[0] >= 0; i++) {
+        sys_dup3(copies[i], FILE_LOWER_FD + i, O_CLOEXEC);
+        kept = FILE_MERGED_FD + 1;
+    }
+    if (sys_close_range(kept, ~0U, 0) < 0) sys_exit(1);
     const sys_sigset none = 0;
     sys_sigprocmask(SIG_SETMASK, &none);
     file_worker(request, change_user);
@@ -61,13 +73,12 @@ static long open_streams(struct job *job, const struct file_request *request, in
 }
 
 /* The answer to an operation that cannot even become a job. */
-static void refuse(struct init *init, uint32_t stream)
+static void refuse(struct init *init, uint32_t stream, uint32_t status, const char *words)
 {
-    const struct file_result full = {.status = BC_WIRE_ELIMIT,
-                                     .words = "too many commands and file operations run"};
+    const struct file_result refused = {.status = status, .words = words};
     unsigned char bytes[256];
     bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
-    file_encode_result(&out, &full);
+    file_encode_result(&out, &refused);
     send_frame(init, BC_FRAME_FILE_DONE, stream, bytes, out.len);
 }
 
@@ -78,14 +89,34 @@ static void set_result(struct job *job, const struct file_result *result)
     job->result_len = out.len;
 }
 
+/* The layers of the mount whose changes are asked for. The storage itself, where nothing is mounted
+ * over it, has none: all that is in it is new. */
+static bool find_layers(const struct init *init, struct file_request *request)
+{
+    for (unsigned i = 0; i < init->mounts->count; i++) {
+        const struct mount_request *m = &init->mounts->of[i];
+        if (strcmp(m->target, request->path) != 0) continue;
+        if (m->mode != BC_MOUNT_COPY_ON_WRITE) return false;
+        request->layers[0] = m->lower_fd;
+        request->layers[1] = m->upper_fd;
+        request->layers[2] = m->merged_fd;
+        return true;
+    }
+    return strcmp(request->path, "/workspace") == 0;
+}
+
 void file_start(struct init *init, const bc_frame *frame)
 {
-    struct file_request request = {0};
+    struct file_request request = {.layers = {-1, -1, -1}};
     bc_wire_reader in = bc_wire_read(frame);
     if (!read_request(&request, &in)) init_die(init, "malformed file request");
+    if (request.op == BC_FILE_OP_CHANGES && !find_layers(init, &request)) {
+        refuse(init, frame->stream, BC_WIRE_EINVAL, "no copy-on-write mount is there");
+        return;
+    }
     struct job *job = job_new(init, JOB_FILE, frame->stream);
     if (job == NULL) {
-        refuse(init, frame->stream);
+        refuse(init, frame->stream, BC_WIRE_ELIMIT, "too many commands and file operations run");
         return;
     }
     int theirs[3] = {-1, -1, -1};

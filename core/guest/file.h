@@ -10,10 +10,18 @@ struct file_request {
     uint32_t op, flags, mode, depth;
     uint64_t offset, limit;
     const char *path, *new_path;
+    int layers[3]; /* changes: of the mount at `path`: lower, upper, merged; -1: it has none */
 };
 
-/* The worker's descriptors. */
-enum { FILE_IN_FD = 0, FILE_OUT_FD = 1, FILE_RESULT_FD = 2 };
+/* The worker's descriptors; the last three for changes of a mount only. */
+enum {
+    FILE_IN_FD = 0,
+    FILE_OUT_FD = 1,
+    FILE_RESULT_FD = 2,
+    FILE_LOWER_FD = 3,
+    FILE_UPPER_FD = 4,
+    FILE_MERGED_FD = 5
+};
 
 struct file_result {
     uint32_t status, os_error;
@@ -43,6 +51,8 @@ int file_list(const struct file_request *request, struct file_result *result);
 int file_stat(const struct file_request *request, struct file_result *result);
 int file_mkdir(const struct file_request *request, struct file_result *result);
 int file_rename(const struct file_request *request, struct file_result *result);
+/* file_changes.c */
+int file_changes(const struct file_request *request, struct file_result *result);
 /* file_remove.c */
 int file_remove(const struct file_request *request, struct file_result *result);
 

@@ -1,4 +1,4 @@
-#include "file.h"
+#include "file_listing.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -23,17 +23,7 @@ static uint32_t type_of(mode_t mode)
     }
 }
 
-struct listing {
-    unsigned char buffer[2 * BC_FRAME_MAX_DATA];
-    bc_wire_writer out;
-    uint32_t count;
-    bool full;
-    size_t written;                          /* bytes of records before those in the buffer */
-    char path[BC_FILE_MAX_ENTRY_PATH + 256]; /* of the current entry, below the listed directory */
-    struct file_result *result;
-};
-
-static int flush_entries(struct listing *listing)
+int listing_flush(struct listing *listing)
 {
     if (file_write_all(FILE_OUT_FD, listing->buffer, listing->out.len) < 0) {
         return file_fail_os(listing->result, errno);
@@ -43,14 +33,37 @@ static int flush_entries(struct listing *listing)
     return 0;
 }
 
-static int add_entry(struct listing *listing, int dir, const char *name, const char *path,
-                     const struct stat *st)
+bool listing_has_room(struct listing *listing)
+{
+    if (listing->count < BC_FILE_MAX_ENTRIES &&
+        listing->written + sizeof listing->buffer <= BC_FILE_MAX_RECORD_BYTES) {
+        return true;
+    }
+    listing->result->truncated = 1;
+    listing->full = true;
+    return false;
+}
+
+size_t listing_name(struct listing *listing, size_t path_len, const char *name)
+{
+    size_t name_len = strlen(name);
+    if (path_len + name_len + 1 > BC_FILE_MAX_ENTRY_PATH) {
+        listing->result->truncated = 1;
+        return 0;
+    }
+    memcpy(listing->path + path_len, name, name_len + 1);
+    return path_len + name_len;
+}
+
+int listing_add(struct listing *listing, int dir, const char *name, const char *path,
+                const struct stat *st)
 {
     char target[PATH_MAX];
     ssize_t target_len = S_ISLNK(st->st_mode) ? readlinkat(dir, name, target, sizeof target) : 0;
     if (target_len < 0) target_len = 0;
-    if (listing->out.len > BC_FRAME_MAX_DATA && flush_entries(listing) < 0) return -1;
+    if (listing->out.len > BC_FRAME_MAX_DATA && listing_flush(listing) < 0) return -1;
     bc_wire_writer *out = &listing->out;
+    if (listing->change != 0) bc_wire_put_u32(out, listing->change);
     bc_wire_put_u32(out, type_of(st->st_mode));
     bc_wire_put_u32(out, st->st_mode & 07777);
     bc_wire_put_u64(out, (uint64_t)st->st_size);
@@ -68,25 +81,15 @@ static int list_one(struct listing *listing, int dir, const char *name, size_t p
                     uint32_t depth)
 {
     struct stat st;
-    size_t name_len = strlen(name);
-    if (path_len + name_len + 1 > BC_FILE_MAX_ENTRY_PATH) { /* left out; the others are not */
-        listing->result->truncated = 1;
-        return 0;
-    }
-    if (listing->count >= BC_FILE_MAX_ENTRIES ||
-        listing->written + sizeof listing->buffer > BC_FILE_MAX_RECORD_BYTES) {
-        listing->result->truncated = 1;
-        listing->full = true;
-        return 0;
-    }
-    memcpy(listing->path + path_len, name, name_len + 1);
+    size_t len = listing_name(listing, path_len, name);
+    if (len == 0 || !listing_has_room(listing)) return 0; /* left out; the others are not */
     if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0) return 0; /* it has just gone */
-    if (add_entry(listing, dir, name, listing->path, &st) < 0) return -1;
+    if (listing_add(listing, dir, name, listing->path, &st) < 0) return -1;
     if (!S_ISDIR(st.st_mode) || depth <= 1) return 0;
     int child = openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (child < 0) return 0; /* listed, but not ours to enter */
-    listing->path[path_len + name_len] = '/';
-    return list_below(listing, child, path_len + name_len + 1, depth - 1);
+    listing->path[len] = '/';
+    return list_below(listing, child, len + 1, depth - 1);
 }
 
 /* Takes `dir`. */
@@ -108,7 +111,7 @@ static int list_below(struct listing *listing, int dir, size_t path_len, uint32_
     return rc;
 }
 
-static struct listing *new_listing(struct file_result *result)
+struct listing *listing_new(struct file_result *result)
 {
     static struct listing listing;
     listing.out = (bc_wire_writer){.data = listing.buffer, .cap = sizeof listing.buffer};
@@ -118,22 +121,22 @@ static struct listing *new_listing(struct file_result *result)
 
 int file_list(const struct file_request *request, struct file_result *result)
 {
-    struct listing *listing = new_listing(result);
+    struct listing *listing = listing_new(result);
     int dir = open(request->path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
     if (dir < 0) return file_fail_os(result, errno);
     uint32_t depth = request->depth == 0 ? 1 : request->depth;
     if (list_below(listing, dir, 0, depth) < 0) return -1;
-    return flush_entries(listing);
+    return listing_flush(listing);
 }
 
 int file_stat(const struct file_request *request, struct file_result *result)
 {
-    struct listing *listing = new_listing(result);
+    struct listing *listing = listing_new(result);
     struct stat st;
     if (lstat(request->path, &st) < 0) return file_fail_os(result, errno);
     result->size = (uint64_t)st.st_size;
-    if (add_entry(listing, AT_FDCWD, request->path, request->path, &st) < 0) return -1;
-    return flush_entries(listing);
+    if (listing_add(listing, AT_FDCWD, request->path, request->path, &st) < 0) return -1;
+    return listing_flush(listing);
 }
 
 /* ---- changes ---- */

@@ -313,6 +313,7 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
     init.alive_fd = plan->alive_fd;
     init.privileged = plan->privileged;
     init.limits = plan->limits;
+    init.mounts = &plan->mounts;
     init.memory_by = plan->groups.memory;
     init.pids_by = plan->groups.pids;
     init.apart = plan->groups.apart;

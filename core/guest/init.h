@@ -128,6 +128,7 @@ struct init {
     bool paused, pausing; /* `pausing`: not all processes stand still yet */
     uint32_t pause_stream;
     int64_t paused_us;
+    const struct mount_list *mounts;
     bc_limits limits;
     enum held_by memory_by, pids_by;
     int group_files[GROUP_FILES]; /* enum group_file; -1: none */

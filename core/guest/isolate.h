@@ -20,8 +20,9 @@ void layer_holds(struct layers *layers, const char *name, const char *format, ..
 int layer_missing(struct layers *layers, const struct plan *plan, const char *name,
                   const struct failure *why);
 
-/* isolate_root.c: the file system; the process stands in the new root afterwards. */
-int isolate_root(const struct plan *plan, struct layers *layers, struct failure *why);
+/* isolate_root.c: the file system; the process stands in the new root afterwards. Opens what the
+ * plan's mounts keep open. */
+int isolate_root(struct plan *plan, struct layers *layers, struct failure *why);
 /* isolate_rights.c: limits, capabilities, the seccomp filter. Nothing of the set-up can be done
  * after it. */
 int isolate_rights(const struct plan *plan, struct layers *layers, struct failure *why);

@@ -119,7 +119,7 @@ static int add_landlock(const struct plan *plan, struct layers *layers, struct f
     memcpy(places, fixed, sizeof fixed);
     for (unsigned i = 0; i < plan->mounts.count; i++) {
         const struct mount_request *m = &plan->mounts.of[i];
-        if (!m->writable) continue;
+        if (m->mode == BC_MOUNT_READ_ONLY) continue;
         places[count++] = (struct landlock_place){
             .path = m->target, .what = m->is_file ? LANDLOCK_FILES : LANDLOCK_TREE};
     }

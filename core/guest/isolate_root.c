@@ -30,6 +30,15 @@ static const struct writable writables[] = {
     {"home", "home/user", 0755, true}, {"workspace", "workspace", 0755, true},
 };
 
+static unsigned count_mounts(const struct plan *plan, uint32_t mode)
+{
+    unsigned count = 0;
+    for (unsigned i = 0; i < plan->mounts.count; i++) {
+        if (plan->mounts.of[i].mode == mode) count++;
+    }
+    return count;
+}
+
 /* Runs in WORLD_NEW_ROOT; the storage itself is mounted outside it. */
 static int mount_storage(const struct plan *plan, struct layers *layers, struct failure *why)
 {
@@ -37,7 +46,8 @@ static int mount_storage(const struct plan *plan, struct layers *layers, struct 
     /* As many files as fit with a page each, because the kernel's memory for them is not counted
      * in the size. */
     unsigned long long size = plan->limits.disk_bytes, files = size / 4096 + 1024;
-    if (plan->limits.files != 0) files = plan->limits.files + OWN_FILES;
+    unsigned own = OWN_FILES + COPY_OWN_FILES * count_mounts(plan, BC_MOUNT_COPY_ON_WRITE);
+    if (plan->limits.files != 0) files = plan->limits.files + own;
     snprintf(text, sizeof text, "mode=755,size=%llu,nr_inodes=%llu", size, files);
     if (mount("tmpfs", WORLD_STORE, "tmpfs", MS_NOSUID | MS_NODEV, text) < 0) {
         return fail_os(why, errno, "mount the storage");
@@ -74,17 +84,23 @@ static int mount_mnt(const struct plan *plan, struct failure *why)
     return 0;
 }
 
-static int show_mounts(const struct plan *plan, struct layers *layers, struct failure *why)
+static int show_mounts(struct plan *plan, struct layers *layers, struct failure *why)
 {
-    unsigned writable = 0, count = plan->mounts.count;
-    if (count == 0) return 0;
+    if (plan->mounts.count == 0) return 0;
     if (mount_mnt(plan, why) < 0 || mounts_show(&plan->mounts, plan->privileged, why) < 0)
         return -1;
-    for (unsigned i = 0; i < count; i++) {
-        if (plan->mounts.of[i].writable) writable++;
+    unsigned copies = count_mounts(plan, BC_MOUNT_COPY_ON_WRITE), others = 0;
+    layer_holds(layers, "mounts", "%u of the host read-only, %u writable, %u copy-on-write",
+                count_mounts(plan, BC_MOUNT_READ_ONLY), count_mounts(plan, BC_MOUNT_READ_WRITE),
+                copies);
+    for (unsigned i = 0; i < plan->mounts.count; i++) {
+        others += plan->mounts.of[i].others;
     }
-    layer_holds(layers, "mounts", "%u of the host read-only, %u writable", count - writable,
-                writable);
+    if (copies > 0) {
+        layer_holds(layers, "copy_on_write",
+                    "changes stay in the storage; %u names of other owners cannot be changed",
+                    others);
+    }
     return 0;
 }
 
@@ -156,7 +172,7 @@ static int mount_proc(const struct plan *plan, struct layers *layers, struct fai
     return 0;
 }
 
-int isolate_root(const struct plan *plan, struct layers *layers, struct failure *why)
+int isolate_root(struct plan *plan, struct layers *layers, struct failure *why)
 {
     /* A copy, because the copied mount itself is locked by the user namespace and could not
      * become a root. */

@@ -5,10 +5,8 @@
  */
 #include "launcher.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -19,104 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 #include "files.h"
-
-/* Names that are looked at for sockets, and levels. A tree of sources has fewer; the launcher does
- * nothing else meanwhile. */
-#define MAX_NAMES 1000000u
-#define MAX_LEVELS 128
-
-/* ---- what is refused ---- */
-
-/* Whether one path is the other or lies below it. */
-static bool is_within(const char *path, const char *tree)
-{
-    size_t len = strlen(tree);
-    if (strcmp(tree, "/") == 0) return strcmp(path, "/") == 0;
-    return strncmp(path, tree, len) == 0 && (path[len] == '/' || path[len] == '\0');
-}
-
-static const char *why_not(const char *path)
-{
-    static const char *const kernels[] = {"/", "/proc", "/sys", "/dev"};
-    char state[64];
-    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
-        if (is_within(path, kernels[i])) return "it is, or is in, the kernel's or the whole tree";
-    }
-    snprintf(state, sizeof state, "/run/user/%u/barchan", (unsigned)geteuid());
-    const char *const own[] = {"/run/barchan", state};
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
-        if (is_within(path, own[i]) || is_within(own[i], path)) {
-            return "Barchan's own state is in it";
-        }
-    }
-    return NULL;
-}
-
-struct search {
-    unsigned names;
-    char found[256];
-};
-
-/* 1: a socket, named in `found`; 0: none; -1: with errno. */
-static int find_socket(int parent, const char *name, struct search *search, int level)
-{
-    int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return errno == EACCES || errno == ENOENT || errno == ENOTDIR ? 0 : -1;
-    DIR *dir = fdopendir(fd);
-    if (dir == NULL) {
-        close(fd);
-        return -1;
-    }
-    int rc = 0;
-    struct dirent *entry;
-    while (rc == 0 && (entry = readdir(dir)) != NULL) {
-        if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0) continue;
-        int type = entry->d_type;
-        struct stat st;
-        if (type == DT_UNKNOWN && fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
-            type = S_ISDIR(st.st_mode) ? DT_DIR : S_ISSOCK(st.st_mode) ? DT_SOCK : DT_REG;
-        }
-        if (++search->names > MAX_NAMES || level == 0) {
-            errno = E2BIG;
-            rc = -1;
-        } else if (type == DT_SOCK) {
-            snprintf(search->found, sizeof search->found, "%s", entry->d_name);
-            rc = 1;
-        } else if (type == DT_DIR) {
-            rc = find_socket(fd, entry->d_name, search, level - 1);
-        }
-    }
-    int os_error = errno;
-    closedir(dir);
-    errno = os_error;
-    return rc;
-}
-
-static int check_source(int fd, const struct stat *st, const char *source, struct failure *why)
-{
-    char link[64], path[PATH_MAX];
-    snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
-    ssize_t n = readlink(link, path, sizeof path - 1);
-    if (n < 0) return fail_os(why, errno, "mount %s", source);
-    path[n] = '\0';
-    const char *reason = why_not(path);
-    if (reason != NULL) return fail_status(why, BC_WIRE_EINVAL, "mount %s: %s", source, reason);
-    if (!S_ISDIR(st->st_mode) && !S_ISREG(st->st_mode)) {
-        return fail_status(why, BC_WIRE_EINVAL, "mount %s: only folders and regular files", source);
-    }
-    struct search search = {0};
-    int rc = S_ISDIR(st->st_mode) ? find_socket(fd, ".", &search, MAX_LEVELS) : 0;
-    if (rc < 0 && errno == E2BIG) {
-        return fail_status(why, BC_WIRE_ELIMIT,
-                           "mount %s: too many names or levels to look for sockets", source);
-    }
-    if (rc < 0) return fail_os(why, errno, "mount %s: look for sockets", source);
-    if (rc == 0) return 0;
-    return fail_status(why, BC_WIRE_EINVAL,
-                       "mount %s: there is a socket in it, '%s': commands could talk to a program "
-                       "of the host",
-                       source, search.found);
-}
 
 /* ---- owners ---- */
 
@@ -163,13 +63,13 @@ static int set_rights(int tree, const struct mount_request *m, const struct stat
 {
     struct mount_attr attr = {.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV,
                               .propagation = MS_PRIVATE};
-    if (!m->writable) attr.attr_set |= MOUNT_ATTR_RDONLY;
+    if (m->mode != BC_MOUNT_READ_WRITE) attr.attr_set |= MOUNT_ATTR_RDONLY;
     unsigned flags = AT_EMPTY_PATH | AT_RECURSIVE;
     if (mount_setattr(tree, "", flags, &attr, sizeof attr) < 0) {
         return fail_os(why, errno, "mount %s", m->source);
     }
     if (sandbox_id == 0) return 0;
-    if (m->writable && (st->st_uid == 0 || st->st_gid == 0)) {
+    if (m->mode == BC_MOUNT_READ_WRITE && (st->st_uid == 0 || st->st_gid == 0)) {
         return fail_status(why, BC_WIRE_EPERMISSION,
                            "mount %s: it belongs to root, as whom commands would write; give it to "
                            "another user and group, or mount it read-only",
@@ -182,15 +82,16 @@ static int set_rights(int tree, const struct mount_request *m, const struct stat
     int rc = mount_setattr(tree, "", flags, &owners, sizeof owners);
     int os_error = errno;
     close(fd);
-    if (rc == 0 || !m->writable) return 0; /* what everybody may read can be read without */
+    if (rc == 0 || m->mode == BC_MOUNT_READ_ONLY)
+        return 0; /* what everybody may read can be read without */
     fail_os(why, os_error, "mount %s: map its owners", m->source);
     return fail_hint(why, "its file system, or one mounted in it, cannot; mount it read-only");
 }
 
 /* ---- in the launcher ---- */
 
-static int open_source(const struct world *world, struct mount_request *m, struct stat *st,
-                       struct failure *why)
+static int open_source(const struct world *world, struct mount_request *m, bool map_owners,
+                       struct stat *st, struct failure *why)
 {
     if (setns(world->host_mounts_fd, CLONE_NEWNS) < 0) {
         return fail_os(why, errno, "enter the host's mounts");
@@ -198,7 +99,9 @@ static int open_source(const struct world *world, struct mount_request *m, struc
     int tree = -1, rc = 0;
     int fd = open(m->source, O_PATH | O_CLOEXEC);
     if (fd < 0 || fstat(fd, st) < 0) rc = fail_os(why, errno, "mount %s", m->source);
-    if (rc == 0) rc = check_source(fd, st, m->source, why);
+    m->owner = map_owners ? st->st_uid : geteuid();
+    m->group = map_owners ? st->st_gid : getegid();
+    if (rc == 0) rc = mount_check(m, fd, st, why);
     if (rc == 0) {
         tree =
             open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
@@ -214,9 +117,10 @@ static int attach(const struct world *world, struct mount_request *m, unsigned n
 {
     char place[64];
     struct stat st;
-    int tree = open_source(world, m, &st, why);
+    int tree = open_source(world, m, sandbox_id != 0, &st, why);
     if (tree < 0) return -1;
     m->is_file = !S_ISDIR(st.st_mode);
+    m->rights = st.st_mode & 0777;
     snprintf(place, sizeof place, WORLD_MOUNTS "/%s%u", m->is_file ? "f" : "d", number);
     int made = m->is_file ? create_file(place, "") : make_dirs(place);
     if (made < 0 && errno != EEXIST) {
@@ -278,14 +182,16 @@ static int make_target(const struct mount_request *m, bool give, struct failure 
     return 0;
 }
 
-int mounts_show(const struct mount_list *mounts, bool give, struct failure *why)
+int mounts_show(struct mount_list *mounts, bool give, struct failure *why)
 {
     char place[64];
     for (unsigned i = 0; i < mounts->count; i++) {
-        const struct mount_request *m = &mounts->of[i];
+        struct mount_request *m = &mounts->of[i];
         if (make_target(m, give, why) < 0) return -1;
         place_of(mounts, i, place);
-        if (mount(place, m->target + 1, NULL, MS_BIND | MS_REC, NULL) < 0) {
+        if (m->mode == BC_MOUNT_COPY_ON_WRITE) {
+            if (mount_copy_on_write(m, place, i, give, why) < 0) return -1;
+        } else if (mount(place, m->target + 1, NULL, MS_BIND | MS_REC, NULL) < 0) {
             return fail_os(why, errno, "mount %s at %s", m->source, m->target);
         }
     }

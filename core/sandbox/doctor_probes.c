@@ -3,8 +3,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 #include "base/cleanup.h"
 #include "doctor.h"
@@ -157,7 +159,19 @@ static void probe_overlay(bc_buf *json)
         bc_doctor_add(json, "overlay", "ok", "available", "");
     } else {
         bc_doctor_add(json, "overlay", "info", "not loaded",
-                      "modprobe overlay; needed for some template directories");
+                      "modprobe overlay; needed for template directories and copy-on-write mounts");
+    }
+}
+
+/* What copy-on-write mounts need of the storage: a memfd is of the same file system. */
+static void probe_copy_on_write(bc_buf *json)
+{
+    cleanup_close int fd = memfd_create("barchan-probe", MFD_CLOEXEC);
+    if (fd >= 0 && fsetxattr(fd, "user.barchan", "", 0, 0) == 0) {
+        bc_doctor_add(json, "copy_on_write", "ok", "tmpfs has user attributes", "");
+    } else {
+        bc_doctor_add(json, "copy_on_write", "info", "tmpfs has no user attributes",
+                      "for copy-on-write mounts: Linux 6.6 or newer with CONFIG_TMPFS_XATTR");
     }
 }
 
@@ -209,6 +223,7 @@ void bc_doctor_probe_host(bc_buf *json)
     probe_landlock(json);
     probe_seccomp(json);
     probe_overlay(json);
+    probe_copy_on_write(json);
     probe_ids(json);
     probe_memfd(json);
 }

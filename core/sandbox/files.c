@@ -230,11 +230,16 @@ void barchan_file_resume(barchan_file_call *call)
     bc_defer_schedule(call->rt, &call->defer, resume_deferred);
 }
 
+static int gives_entries(barchan_file_op op)
+{
+    return op == BARCHAN_FILE_LIST || op == BARCHAN_FILE_STAT || op == BARCHAN_FILE_CHANGES;
+}
+
 static int take_result(barchan_file_call *call)
 {
     barchan_file_result *result = &call->result;
-    if (call->op == BARCHAN_FILE_LIST || call->op == BARCHAN_FILE_STAT) {
-        int rc = bc_file_read_entries(&call->out_data, result);
+    if (gives_entries(call->op)) {
+        int rc = bc_file_read_entries(&call->out_data, call->op, result);
         if (rc == BARCHAN_ENOMEM) bc_error_nomem(&call->error);
         if (call->op == BARCHAN_FILE_STAT && result->entry_count != 1) return -1;
         return rc == -1 ? -1 : 0;
@@ -296,8 +301,8 @@ static int copy_request(barchan_file_call *call, const barchan_file_request *req
     call->timeout_ms = request->timeout_ms == 0 ? BC_FILE_IDLE_MS : request->timeout_ms;
     call->in_open = request->op == BARCHAN_FILE_WRITE || request->op == BARCHAN_FILE_APPEND;
     call->in_credit = BC_FRAME_WINDOW;
-    int listing = request->op == BARCHAN_FILE_LIST || request->op == BARCHAN_FILE_STAT;
-    bc_buf_init(&call->out_data, listing ? BC_FILE_MAX_RECORD_BYTES : BC_FILE_MAX_READ_BYTES);
+    bc_buf_init(&call->out_data,
+                gives_entries(request->op) ? BC_FILE_MAX_RECORD_BYTES : BC_FILE_MAX_READ_BYTES);
     size_t in_max = request->source != NULL ? 2 * BC_FRAME_MAX_DATA : request->data_len;
     bc_buf_init(&call->in_data, in_max);
     return call->in_open && request->source == NULL
@@ -330,6 +335,18 @@ static int open_call(barchan_file_call *call, barchan_sandbox *sbx,
     return 0;
 }
 
+static int find_target(const barchan_sandbox *sbx, barchan_file_request *request,
+                       barchan_error *err)
+{
+    bc_mount mount;
+    if (request->op != BARCHAN_FILE_CHANGES) return 0;
+    int rc = bc_mounts_find_copy(sbx, request->path, request->path_len, &mount, err);
+    if (rc < 0) return rc;
+    request->path = mount.target;
+    request->path_len = 0;
+    return 0;
+}
+
 int barchan_sandbox_file_start(barchan_file_call **out, barchan_sandbox *sbx,
                                const barchan_file_request *given, barchan_file_done_fn done,
                                void *ud, barchan_error *err)
@@ -342,6 +359,7 @@ int barchan_sandbox_file_start(barchan_file_call **out, barchan_sandbox *sbx,
         rc = bc_error_set(err, BARCHAN_EINVAL, "request and done are needed");
     }
     if (rc == 0) rc = bc_options_copy(&request, sizeof request, given, err);
+    if (rc == 0) rc = find_target(sbx, &request, err);
     if (rc == 0) rc = bc_file_check(&request, err);
     if (rc == 0) {
         call = calloc(1, sizeof *call);

@@ -35,7 +35,7 @@ struct barchan_file_call {
 };
 
 /* files_list.c: entries from the guest's records; negative when they are malformed. */
-int bc_file_read_entries(const bc_buf *records, barchan_file_result *result);
+int bc_file_read_entries(const bc_buf *records, barchan_file_op op, barchan_file_result *result);
 
 /* files_request.c */
 int bc_file_check(const barchan_file_request *request, barchan_error *err);

@@ -68,6 +68,15 @@ int barchan_file_remove(barchan_sandbox *sbx, const char *path, int recursive, b
     return barchan_sandbox_file(sbx, &request, NULL, err);
 }
 
+int barchan_file_changes(barchan_sandbox *sbx, const char *target, barchan_file_result *result,
+                         barchan_error *err)
+{
+    const barchan_file_request request = {
+        .struct_size = sizeof request, .op = BARCHAN_FILE_CHANGES, .path = target};
+    if (result == NULL) return bc_error_set(err, BARCHAN_EINVAL, "result is NULL");
+    return barchan_sandbox_file(sbx, &request, result, err);
+}
+
 int barchan_file_exists(barchan_sandbox *sbx, const char *path, barchan_error *err)
 {
     const barchan_file_request request = {

@@ -2,6 +2,8 @@
 #ifndef BC_SANDBOX_INTERNAL_H
 #define BC_SANDBOX_INTERNAL_H
 
+#include <sys/types.h>
+#include <time.h>
 #include <barchan/exec.h>
 #include <barchan/files.h>
 #include "backend.h"
@@ -12,6 +14,17 @@
 
 typedef struct bc_room bc_room;
 typedef struct bc_launcher bc_launcher;
+
+/* See apply_memory.c. */
+struct bc_written_file {
+    dev_t dev;
+    ino_t ino; /* 0: a free place */
+    struct timespec ctime;
+};
+typedef struct bc_written {
+    struct bc_written_file *files;
+    size_t capacity, count; /* the capacity is a power of two */
+} bc_written;
 
 /* An exec or a file operation: one stream of the sandbox's channel. */
 typedef struct bc_stream bc_stream;
@@ -54,7 +67,9 @@ struct barchan_sandbox {
     int64_t wall_ms; /* 0: no limit */
     int best_effort;
     char **env;
-    bc_buf mounts; /* as they go to the launcher */
+    bc_buf mounts;               /* as they go to the launcher */
+    struct timespec mounts_seen; /* what has a later ctime, it may not have seen as it was */
+    bc_written written;
     /* creation */
     barchan_sandbox_created_fn created;
     void *created_ud;
@@ -136,6 +151,19 @@ void bc_usage_settle(barchan_sandbox *sbx);
 
 /* mounts.c: checks them and encodes them into sbx->mounts. */
 int bc_mounts_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);
+typedef struct bc_mount {
+    uint32_t mode;
+    const char *source, *target; /* as long as the sandbox's; source NULL: the storage itself */
+} bc_mount;
+/* for (bc_wire_reader in = bc_mounts_of(sbx); bc_mount_next(&in, &mount);) */
+bc_wire_reader bc_mounts_of(const barchan_sandbox *sbx);
+int bc_mount_next(bc_wire_reader *in, bc_mount *mount);
+/* The mount whose changes can be asked for. `target` may be NULL; `len` 0: strlen(target). */
+int bc_mounts_find_copy(const barchan_sandbox *sbx, const char *target, size_t len, bc_mount *found,
+                        barchan_error *err);
+
+/* apply_memory.c */
+void bc_apply_forget(barchan_sandbox *sbx);
 
 /* profile.c */
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);
@@ -147,6 +175,8 @@ int bc_env_check(const char *const *env, const char *what, barchan_error *err);
 int bc_put_wire_u32(bc_buf *out, uint32_t value);
 int bc_put_wire_u64(bc_buf *out, uint64_t value);
 int bc_put_wire_string(bc_buf *out, const char *text, size_t len);
+/* The guest's words are shown to people: a copy, cut to fit, without control characters. */
+const char *bc_printable(char *to, size_t cap, const char *from);
 /* A failure in the guest's words: never empty, and without what would steer a terminal. The numbers
  * are within the maxima of messages.h, and not both 0. */
 void bc_error_of_guest(barchan_error *err, uint32_t status, uint32_t os_error, const char *message);

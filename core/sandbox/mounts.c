@@ -52,7 +52,7 @@ static int check(const barchan_mount *mounts, size_t i, barchan_error *err)
                             "without '.', '..' and '//'",
                             m->source, m->target == NULL ? "" : m->target);
     }
-    if (m->mode != BARCHAN_MOUNT_READ_ONLY && m->mode != BARCHAN_MOUNT_READ_WRITE) {
+    if (m->mode < BARCHAN_MOUNT_READ_ONLY || m->mode > BARCHAN_MOUNT_COPY_ON_WRITE) {
         return bc_error_set(err, BARCHAN_EINVAL, "mount %.64s: unknown mode %d", m->source,
                             (int)m->mode);
     }
@@ -74,14 +74,75 @@ int bc_mounts_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan
     if (count > BC_FRAME_MAX_MOUNTS || (count > 0 && profile->mounts == NULL)) {
         return bc_error_set(err, BARCHAN_EINVAL, "at most %u mounts", BC_FRAME_MAX_MOUNTS);
     }
+    clock_gettime(CLOCK_REALTIME, &sbx->mounts_seen);
     int rc = bc_put_wire_u32(&sbx->mounts, (uint32_t)count);
     for (size_t i = 0; i < count && rc == 0; i++) {
         const barchan_mount *m = &profile->mounts[i];
         rc = check(profile->mounts, i, err);
         if (rc < 0) return rc;
-        rc = bc_put_wire_u32(&sbx->mounts, m->mode == BARCHAN_MOUNT_READ_WRITE);
+        rc = bc_put_wire_u32(&sbx->mounts, (uint32_t)m->mode);
         if (rc == 0) rc = bc_put_wire_string(&sbx->mounts, m->source, strlen(m->source));
         if (rc == 0) rc = bc_put_wire_string(&sbx->mounts, m->target, strlen(m->target));
     }
     return rc < 0 ? bc_error_nomem(err) : 0;
+}
+
+/* ---- changes ---- */
+
+int bc_mount_next(bc_wire_reader *in, bc_mount *mount)
+{
+    if (in->at == in->end) return 0;
+    mount->mode = bc_wire_u32(in);
+    mount->source = bc_wire_string(in, BC_FRAME_MAX_PATH);
+    mount->target = bc_wire_string(in, BC_FRAME_MAX_PATH);
+    return !in->bad;
+}
+
+bc_wire_reader bc_mounts_of(const barchan_sandbox *sbx)
+{
+    bc_wire_reader in = {.at = (const unsigned char *)bc_buf_data(&sbx->mounts)};
+    in.end = in.at + sbx->mounts.len;
+    bc_wire_u32(&in); /* their count */
+    return in;
+}
+
+#define STORAGE "/workspace"
+
+static int is_target_of(const bc_mount *mount, const char *target, size_t len)
+{
+    return target == NULL ||
+           (strlen(mount->target) == len && memcmp(mount->target, target, len) == 0);
+}
+
+int bc_mounts_find_copy(const barchan_sandbox *sbx, const char *target, size_t len, bc_mount *found,
+                        barchan_error *err)
+{
+    const bc_mount storage = {.target = STORAGE};
+    bc_wire_reader in = bc_mounts_of(sbx);
+    bc_mount mount, copy = {0};
+    int copies = 0, over_storage = 0;
+    if (target != NULL && len == 0) len = strlen(target);
+    while (bc_mount_next(&in, &mount)) {
+        if (strcmp(mount.target, STORAGE) == 0) over_storage = 1;
+        if (mount.mode != BARCHAN_MOUNT_COPY_ON_WRITE || !is_target_of(&mount, target, len)) {
+            continue;
+        }
+        if (copies++ == 0) copy = mount;
+    }
+    if (copies > 1) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "there are %d copy-on-write mounts; name the target of one, such as "
+                            "'%.64s'",
+                            copies, copy.target);
+    }
+    if (copies == 0 && !over_storage && is_target_of(&storage, target, len)) {
+        copy = storage;
+    } else if (copies == 0 && target == NULL) {
+        return bc_error_set(err, BARCHAN_EINVAL, "the sandbox has no copy-on-write mount");
+    } else if (copies == 0) {
+        return bc_error_set(err, BARCHAN_EINVAL, "no copy-on-write mount has '%.*s' as its target",
+                            (int)(len < 64 ? len : 64), target);
+    }
+    *found = copy;
+    return 0;
 }

@@ -96,5 +96,6 @@ void bc_profile_clear(barchan_sandbox *sbx)
     }
     free(sbx->env);
     bc_buf_clear(&sbx->mounts);
+    bc_apply_forget(sbx);
     free(sbx->template_name);
 }

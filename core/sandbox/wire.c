@@ -23,8 +23,7 @@ int bc_put_wire_string(bc_buf *out, const char *text, size_t len)
     return rc;
 }
 
-/* The guest's words are shown to people: control characters do not pass. */
-static void copy_printable(char *to, size_t cap, const char *from)
+const char *bc_printable(char *to, size_t cap, const char *from)
 {
     size_t i = 0;
     for (; from[i] != '\0' && i + 1 < cap; i++) {
@@ -32,12 +31,13 @@ static void copy_printable(char *to, size_t cap, const char *from)
         to[i] = c < 0x20 || c == 0x7F ? '?' : from[i];
     }
     to[i] = '\0';
+    return to;
 }
 
 void bc_error_of_guest(barchan_error *err, uint32_t status, uint32_t os_error, const char *message)
 {
     char words[BC_FRAME_MAX_MESSAGE + 1];
-    copy_printable(words, sizeof words, message);
+    bc_printable(words, sizeof words, message);
     int code = status != BC_WIRE_OS_ERROR ? -(int)status : bc_status_of_os((int)os_error);
     bc_error_set(err, code, "%s", words[0] == '\0' ? barchan_status_name(code) : words);
     err->os_error = (int)os_error;

@@ -48,6 +48,7 @@ local function check_limits(limits)
   end
 end
 
+local mount_modes = { ro = true, rw = true, cow = true }
 local mount_spec = { source = "string", target = "string", mode = "string" }
 
 local function check_mounts(mounts)
@@ -59,8 +60,8 @@ local function check_mounts(mounts)
     if not mount.source or not mount.target then
       error(("sandbox: mounts[%d]: source and target are needed"):format(i), 3)
     end
-    if mount.mode ~= nil and mount.mode ~= "ro" and mount.mode ~= "rw" then
-      error(("sandbox: mounts[%d]: mode '%s' is unknown; 'ro' and 'rw' are"):format(i, mount.mode), 3)
+    if mount.mode ~= nil and not mount_modes[mount.mode] then
+      error(("sandbox: mounts[%d]: mode '%s' is unknown; 'ro', 'rw' and 'cow' are"):format(i, mount.mode), 3)
     end
   end
 end
@@ -146,6 +147,45 @@ function Sandbox:usage()
   return usage
 end
 
+--- What commands have changed in a copy-on-write mount: a list, sorted by path, of { path, kind, type, size,
+--- mode, mtime, link_target }, kind being "added", "modified" or "deleted". The second result is true when it
+--- is not complete. `target` names the mount, unless there is only one; without one it is /workspace, where
+--- everything is new.
+---@param target string?
+function Sandbox:changes(target)
+  if target ~= nil and type(target) ~= "string" then
+    error("changes: the target of a mount expected, got " .. type(target), 2)
+  end
+  return self.handle:file { op = "changes", path = target }
+end
+
+local apply_spec = {
+  target = "string",
+  paths = "table",
+  on_conflict = "string", -- "refuse" (default), "skip" or "overwrite"
+  dry_run = "boolean",
+  links = "boolean",
+  max_bytes = "integer",
+  timeout = "number",
+}
+local conflict_words = { refuse = true, skip = true, overwrite = true }
+
+--- Writes the changes of a copy-on-write mount onto the host's folder `dest`, which may be the mount's
+--- source: { applied, conflicts, skipped, bytes, entries = { { path, kind, type, outcome, why }, … } }. What
+--- somebody has changed on the host meanwhile is a conflict: then nothing is applied, and err.code is
+--- "conflict", unless on_conflict says otherwise. `paths` applies a part; `dry_run` says what would happen.
+---@param dest string
+function Sandbox:apply_changes(dest, opts)
+  if type(dest) ~= "string" then error("apply_changes: a folder expected, got " .. type(dest), 2) end
+  opts = options.check("apply_changes", opts or {}, apply_spec)
+  if opts.on_conflict and not conflict_words[opts.on_conflict] then
+    error("apply_changes: option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected", 2)
+  end
+  local request = { dest = dest }
+  for name, value in pairs(opts) do request[name] = value end
+  return self.handle:apply(request)
+end
+
 --- Has every process stand still (:resume lets them go on). The lease runs on, commands' time does not.
 function Sandbox:pause() return self.handle:pause() end
 
@@ -196,7 +236,8 @@ end
 --- Creates a sandbox: template ("host" or a directory), network ("off"), lease (seconds, default
 --- 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
 --- best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout (seconds),
---- mounts { { source, target, mode = "ro" | "rw" }, … } of the host's folders and files,
+--- mounts { { source, target, mode = "ro" | "rw" | "cow" }, … } of the host's folders and files (cow:
+--- copy-on-write, what is written stays in the sandbox),
 --- price { cpu_hour, vcpu_hour, gib_hour } and max_cost_micros. What holds each limit is in status().layers.
 ---@return barchan.Sandbox? sandbox
 ---@return table? err

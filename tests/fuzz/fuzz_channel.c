@@ -130,6 +130,8 @@ static void on_file(barchan_file_result *result, const barchan_error *err, void 
         const barchan_file_info *info = &result->entries[i];
         CLAIM(strlen(info->path) == info->path_len);
         CLAIM(info->type >= BARCHAN_FILE_REGULAR && info->type <= BARCHAN_FILE_DEVICE);
+        CLAIM(info->change <= BARCHAN_FILE_DELETED);
+        CLAIM(info->change == 0 || (info->path[0] != '/' && strstr(info->path, "/../") == NULL));
     }
     if (reaction == TERMINATE) barchan_sandbox_terminate(sbx);
 }
@@ -191,7 +193,8 @@ static void start_exec(int streaming, int input)
 
 static void start_file(barchan_file_op op, int through)
 {
-    barchan_file_request request = {.struct_size = sizeof request, .op = op, .path = "p"};
+    barchan_file_request request = {.struct_size = sizeof request, .op = op};
+    request.path = op == BARCHAN_FILE_CHANGES ? NULL : "p";
     if (through && op == BARCHAN_FILE_READ) request.sink = sink;
     if (through && op == BARCHAN_FILE_WRITE) request.source = source;
     CLAIM(barchan_sandbox_file_start(NULL, sbx, &request, on_file, next_call(), NULL) == 0);
@@ -201,7 +204,7 @@ static void open_calls(unsigned which)
 {
     if (which & 1) start_exec(0, 1);
     if (which & 2) start_exec(1, 0);
-    if (which & 4) start_file(BARCHAN_FILE_LIST, 0);
+    if (which & 4) start_file(which & 128 ? BARCHAN_FILE_CHANGES : BARCHAN_FILE_LIST, 0);
     if (which & 8) start_file(BARCHAN_FILE_STAT, 0);
     if (which & 16) start_file(BARCHAN_FILE_READ, which & 128);
     if (which & 32) start_file(BARCHAN_FILE_WRITE, which & 128);

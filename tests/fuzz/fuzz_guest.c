@@ -14,6 +14,15 @@
 #include "guest/init.c" /* for the reader, which nobody else calls */
 
 static struct init *init;
+static const struct mount_list mounts = {
+    .count = 2,
+    .of = {{.target = "/mnt/r", .mode = BC_MOUNT_READ_ONLY},
+           {.target = "/mnt/c",
+            .mode = BC_MOUNT_COPY_ON_WRITE,
+            .lower_fd = 90,
+            .upper_fd = 91,
+            .merged_fd = 92}},
+};
 
 /* ---- what is not linked ---- */
 
@@ -218,6 +227,7 @@ static void run(const uint8_t *bytes, size_t len, unsigned how, size_t step)
     init = calloc(1, sizeof *init);
     init->channel_fd = FAKE_CHANNEL;
     init->privileged = how >> 4 & 1;
+    init->mounts = &mounts;
     for (int i = 0; i < GROUP_FILES; i++) {
         init->group_files[i] = -1;
     }

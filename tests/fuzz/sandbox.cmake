@@ -8,7 +8,7 @@ endforeach()
 foreach(name cancel child loop posts reader residents sigpipe timer watch)
   list(APPEND host_sources ${core}/runtime/${name}.c)
 endforeach()
-foreach(name ask backend_namespace create exec exec_control exec_input exec_output exec_request files
+foreach(name apply_memory ask backend_namespace create exec exec_control exec_input exec_output exec_request files
         files_list files_request files_wait launcher lease limits mounts process_list
         profile sandbox status stream usage wire)
   list(APPEND host_sources ${core}/sandbox/${name}.c)

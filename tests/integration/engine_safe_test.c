@@ -101,6 +101,13 @@ START_TEST(safe_scripts_get_no_keys_files_or_commands)
          "  local m = require 'barchan.model' local old = m.create\n"
          "  find(m, {}) find(b, {})\n"
          "  if pcall(b.sandbox, { template = '/' }) then out[#out + 1] = 'template' end\n"
+         "  for _, mode in ipairs { 'ro', 'rw', 'cow' } do\n"
+         "    local mounts = { { source = '/usr', target = '/mnt/x', mode = mode } }\n"
+         "    if pcall(b.sandbox, { mounts = mounts }) then out[#out + 1] = mode end end\n"
+         "  local sbx <close> = assert(b.sandbox())\n"
+         "  if not sbx:changes() then out[#out + 1] = 'no changes' end\n"
+         "  local ok, why = pcall(sbx.apply_changes, sbx, '/tmp')\n"
+         "  if ok or not why:find 'not available' then out[#out + 1] = 'apply' end\n"
          "  if pcall(b.model, { replay = '/etc/passwd' }) then out[#out + 1] = 'replay' end\n"
          "  if pcall(b.toolset, { dir = '/etc' }) then out[#out + 1] = 'dir' end\n"
          "  return table.concat(out, ' ') end }");

@@ -1,5 +1,5 @@
 # Each program runs as whoever runs the tests, and again as an ordinary user when that is root.
-add_library(sandbox_support STATIC sandbox_support.c)
+add_library(sandbox_support STATIC sandbox_support.c host_dir.c)
 target_link_libraries(sandbox_support PUBLIC barchan_build PkgConfig::CHECK)
 target_include_directories(sandbox_support PUBLIC ${PROJECT_SOURCE_DIR}/tests/support
   ${PROJECT_SOURCE_DIR}/core/include ${CMAKE_CURRENT_SOURCE_DIR})
@@ -15,6 +15,9 @@ function(barchan_sandbox_test name)
     SKIP_RETURN_CODE 77 TIMEOUT 300)
 endfunction()
 
+barchan_sandbox_test(apply)
+barchan_sandbox_test(changes)
+barchan_sandbox_test(copies)
 barchan_sandbox_test(crash)
 barchan_sandbox_test(death)
 barchan_sandbox_test(exec)

@@ -1,4 +1,5 @@
 /* Folders and files of the host in a sandbox: what is shown, what is not, and what is refused. */
+#include "host_dir.h"
 #include "sandbox_support.h"
 
 #include <errno.h>
@@ -11,64 +12,19 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* As root the folders are another user's: what is root's is not given away. */
-#define OWNER 12345
-
-static char dir[48];
-
-static const char *at(const char *name)
-{
-    static char path[4][128];
-    static int next;
-    char *result = path[next++ % 4];
-    snprintf(result, sizeof path[0], "%s/%s", dir, name);
-    return result;
-}
-
-static void give(const char *path)
-{
-    if (is_root()) ck_assert_int_eq(chown(path, OWNER, OWNER), 0);
-}
-
-static void put(const char *name, const char *text, mode_t mode)
-{
-    FILE *file = fopen(at(name), "we");
-    ck_assert(file != NULL && fputs(text, file) >= 0 && fclose(file) == 0);
-    ck_assert_int_eq(chmod(at(name), mode), 0);
-    give(at(name));
-}
-
 static void setup(void)
 {
     setup_runtime();
-    strcpy(dir, "/tmp/barchan-mounts-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    ck_assert_int_eq(chmod(dir, 0755), 0);
-    ck_assert_int_eq(mkdir(at("data"), 0700), 0);
-    give(at("data"));
+    host_dir_make();
+    folder("data", 0700);
     put("data/private", "secret\n", 0600);
     put("outside", "outside\n", 0644);
 }
 
 static void end(void)
 {
-    char command[64];
     teardown();
-    snprintf(command, sizeof command, "rm -rf %s", dir);
-    ck_assert_int_eq(system(command), 0);
-}
-
-static int create(const barchan_mount *mounts, size_t count, barchan_error *err)
-{
-    barchan_sandbox_destroy(sbx);
-    sbx = NULL;
-    return barchan_sandbox_create(&sbx, rt, PROFILE(.mounts = mounts, .mount_count = count), err);
-}
-
-static void shows(const barchan_mount *mounts, size_t count)
-{
-    barchan_error err = {0};
-    ck_assert_msg(create(mounts, count, &err) == 0, "%s", err.message);
+    host_dir_remove();
 }
 
 START_TEST(read_only)
@@ -128,7 +84,7 @@ START_TEST(others_files)
     sh_says("stat -c %U roots; (echo x > roots/f) 2>/dev/null || echo no", "nobody\nno\n");
     barchan_error err = {0};
     ck_assert_int_eq(chown(at("data"), 0, 0), 0);
-    ck_assert_int_eq(create(mounts, 1, &err), BARCHAN_EPERMISSION);
+    ck_assert_int_eq(create_with(mounts, 1, &err), BARCHAN_EPERMISSION);
     ck_assert_ptr_nonnull(strstr(err.message, "it belongs to root"));
     const barchan_mount readable[] = {{at("data"), "/mnt/d", BARCHAN_MOUNT_READ_ONLY}};
     shows(readable, 1);
@@ -160,7 +116,7 @@ static void refused(const char *source, const char *target, int code, const char
 {
     const barchan_mount mounts[] = {{source, target, BARCHAN_MOUNT_READ_ONLY}};
     barchan_error err = {0};
-    int rc = create(mounts, 1, &err);
+    int rc = create_with(mounts, 1, &err);
     ck_assert_msg(rc == code, "%s at %s: %d, %s", source, target, rc, err.message);
     ck_assert_msg(strstr(err.message, words) != NULL, "%s", err.message);
 }
@@ -188,9 +144,9 @@ START_TEST(what_is_refused)
     const barchan_mount nested[] = {{at("data"), "/mnt/a", BARCHAN_MOUNT_READ_ONLY},
                                     {at("data"), "/mnt/a/b", BARCHAN_MOUNT_READ_ONLY}};
     barchan_error err = {0};
-    ck_assert_int_eq(create(nested, 2, &err), BARCHAN_EINVAL);
+    ck_assert_int_eq(create_with(nested, 2, &err), BARCHAN_EINVAL);
     ck_assert_ptr_nonnull(strstr(err.message, "within the other"));
-    ck_assert_int_eq(create(nested, 17, &err), BARCHAN_EINVAL);
+    ck_assert_int_eq(create_with(nested, 17, &err), BARCHAN_EINVAL);
     shows(nested, 1); /* a refusal leaves nothing that the next would meet */
     sh_says("cat /mnt/a/private", "secret\n");
 }

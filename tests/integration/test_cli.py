@@ -160,10 +160,28 @@ class Exec(unittest.TestCase):
                 file.write("shown")
             done = barchan("exec", "--mount", f"{folder}:/mnt/data", "--", "cat", "/mnt/data/f")
             self.assertEqual(done.stdout, b"shown")
+            self.assertEqual(barchan("exec", "--mount", f"{folder}:/mnt/x:cwo", "--", "true").returncode, 2)
         done = barchan("exec", "--mount", "/:/mnt/x", "--", "true")
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"whole tree", done.stderr)
         self.assertEqual(barchan("exec", "--mount", "/usr", "--", "true").returncode, 2)
+
+    def test_copied_mounts(self):
+        report = json.loads(barchan("doctor", "--json").stdout)
+        if '"tmpfs has user attributes"' not in json.dumps(report):
+            self.skipTest("copy-on-write needs user attributes on tmpfs (Linux 6.6)")
+        with tempfile.TemporaryDirectory() as folder:
+            os.chmod(folder, 0o755)
+            with open(f"{folder}/f", "w") as file:
+                file.write("shown")
+            if os.geteuid() == 0:
+                os.chown(f"{folder}/f", 12345, 12345)
+                os.chown(folder, 12345, 12345)
+            done = barchan("exec", "--mount", f"{folder}:/mnt/data:cow", "--", "sh", "-c",
+                           "cd /mnt/data; echo new > f; cat f")
+            self.assertEqual(done.stdout, b"new\n")
+            with open(f"{folder}/f") as file:
+                self.assertEqual(file.read(), "shown")
 
     def test_json(self):
         done = barchan("exec", "--json", "--", "sh", "-c", "echo hi; exit 3")

@@ -23,7 +23,25 @@ function Dir:write(name, text)
   file:close()
 end
 
+--- As root to another user, and open to everybody: what commands see of it is then the same as as a user.
+function Dir:give() support.sh("chmod -R go+rX %s; chown -R 12345:12345 %s 2>/dev/null || true", self.path, self.path) end
+
+function Dir:read(name)
+  local file = io.open(self.path .. "/" .. name)
+  if not file then return nil end
+  local text = file:read "a"
+  file:close()
+  return text
+end
+
 function Dir:remove() support.sh("chmod -R u+rwx %s; rm -rf %s", self.path, self.path) end
+
+--- Skips the test where the kernel has not what copy-on-write mounts need.
+function support.needs_copies()
+  for _, entry in ipairs(assert(barchan.doctor())) do
+    if entry.name == "copy_on_write" and entry.state ~= "ok" then lu.skip(entry.detail) end
+  end
+end
 
 --- Waits until `happened()` is true; fails with `what` after a while.
 function support.eventually(happened, what)

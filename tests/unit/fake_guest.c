@@ -147,8 +147,11 @@ void start_exec(int64_t limit)
 
 void start_file(barchan_file_op op)
 {
-    const barchan_file_request request = {
-        .struct_size = sizeof request, .op = op, .path = "p", .data = "d", .data_len = 1};
+    const barchan_file_request request = {.struct_size = sizeof request,
+                                          .op = op,
+                                          .path = op == BARCHAN_FILE_CHANGES ? NULL : "p",
+                                          .data = "d",
+                                          .data_len = 1};
     ck_assert_int_eq(barchan_sandbox_file_start(NULL, sbx, &request, on_file, NULL, NULL), 0);
 }
 

@@ -104,6 +104,67 @@ START_TEST(hostile_entries)
 }
 END_TEST
 
+static void put_change(bc_wire_writer *out, uint32_t change, const char *path)
+{
+    bc_wire_put_u32(out, change);
+    bc_wire_put_u32(out, 1);
+    bc_wire_put_u32(out, 0644);
+    bc_wire_put_u64(out, 1);
+    bc_wire_put_u64(out, 1);
+    bc_wire_put_string(out, path, strlen(path));
+    bc_wire_put_string(out, "", 0);
+}
+
+/* What could lead out of a folder that changes are applied to is no change. */
+static const char *const hostile_paths[] = {
+    "",    "/",   "/etc/passwd", "..", "../x", "a/..",  "a/../b",       ".",
+    "./a", "a/.", "a//b",        "a/", "/..",  "a/./b", "a/../../etc/x"};
+
+START_TEST(hostile_changes)
+{
+    bc_wire_writer out = payload();
+    start_file(BARCHAN_FILE_CHANGES);
+    put_change(&out, BC_FILE_ADDED, hostile_paths[_i]);
+    say(BC_FRAME_OUT, 1, out.data, out.len);
+    say_file_done(1, 0, "");
+    broke_the_protocol();
+    ck_assert_int_eq(seen.file_code, BARCHAN_ELOST);
+}
+END_TEST
+
+START_TEST(odd_changes)
+{
+    bc_wire_writer out = payload();
+    start_file(BARCHAN_FILE_CHANGES);
+    switch (_i) {
+    case 0: put_change(&out, 0, "a"); break;
+    case 1: put_change(&out, 4, "a"); break;
+    case 2: put_change(&out, BC_FILE_ADDED, "a"), put_change(&out, BC_FILE_DELETED, "a"); break;
+    case 3: put_change(&out, BC_FILE_ADDED, "a"), out.len -= 1; break;
+    default: ck_abort();
+    }
+    say(BC_FRAME_OUT, 1, out.data, out.len);
+    say_file_done(1, 0, "");
+    broke_the_protocol();
+}
+END_TEST
+
+/* Any other name is one. */
+START_TEST(right_changes)
+{
+    bc_wire_writer out = payload();
+    start_file(BARCHAN_FILE_CHANGES);
+    put_change(&out, BC_FILE_MODIFIED, "...");
+    put_change(&out, BC_FILE_ADDED, "a/..b/.c");
+    put_change(&out, BC_FILE_DELETED, "\x1b\xff");
+    say(BC_FRAME_OUT, 1, out.data, out.len);
+    say_file_done(1, 0, "");
+    ck_assert_int_eq(seen.file_done, 1);
+    ck_assert_int_eq(seen.file_code, 0);
+    ck_assert_int_eq(status().state, BARCHAN_SANDBOX_READY);
+}
+END_TEST
+
 /* ---- questions ---- */
 
 static int usage_done, usage_code;
@@ -205,6 +266,9 @@ int main(void)
     tcase_add_test(tc, output_above_the_credit);
     tcase_add_test(tc, credit_above_the_window);
     tcase_add_loop_test(tc, hostile_entries, 0, 4);
+    tcase_add_loop_test(tc, hostile_changes, 0, sizeof hostile_paths / sizeof *hostile_paths);
+    tcase_add_loop_test(tc, odd_changes, 0, 4);
+    tcase_add_test(tc, right_changes);
     tcase_add_test(tc, answers);
     tcase_add_test(tc, a_refusing_answer);
     tcase_add_loop_test(tc, hostile_words, 0, 2);

@@ -56,7 +56,7 @@ END_TEST
 
 START_TEST(every_status_has_its_own_name)
 {
-    for (int code = 0; code >= BARCHAN_ENOTEMPTY; code--) {
+    for (int code = 0; code >= BARCHAN_ECONFLICT; code--) {
         const char *name = barchan_status_name(code);
         ck_assert_str_ne(name, "unknown");
         for (int other = code + 1; other <= 0; other++) {
@@ -65,8 +65,8 @@ START_TEST(every_status_has_its_own_name)
     }
     ck_assert_str_eq(barchan_status_name(BARCHAN_EINVAL), "invalid_argument");
     ck_assert_str_eq(barchan_status_name(BARCHAN_ECONTEXT), "context_window");
-    ck_assert_str_eq(barchan_status_name(BARCHAN_ENOTEMPTY), "not_empty");
-    ck_assert_str_eq(barchan_status_name(BARCHAN_ENOTEMPTY - 1), "unknown");
+    ck_assert_str_eq(barchan_status_name(BARCHAN_ECONFLICT), "conflict");
+    ck_assert_str_eq(barchan_status_name(BARCHAN_ECONFLICT - 1), "unknown");
     ck_assert_str_eq(barchan_status_name(1), "unknown");
     ck_assert_str_eq(barchan_status_name(-2147483647 - 1), "unknown");
 }

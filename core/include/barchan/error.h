@@ -57,7 +57,8 @@ typedef enum barchan_status {
     BARCHAN_ENOTREG = -27,      /* "not_a_regular_file": a FIFO, socket or device */
     BARCHAN_ELINK = -28,        /* "is_a_symlink": a link where none may be followed */
     BARCHAN_ENOSPACE = -29,     /* "no_space": the sandbox's storage limit was reached */
-    BARCHAN_ENOTEMPTY = -30     /* "not_empty" */
+    BARCHAN_ENOTEMPTY = -30,    /* "not_empty" */
+    BARCHAN_ECONFLICT = -31     /* "conflict": somebody else has changed it meanwhile */
 } barchan_status;
 
 typedef struct barchan_error {

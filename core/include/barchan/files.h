@@ -23,10 +23,17 @@ typedef enum barchan_file_type {
     BARCHAN_FILE_DEVICE = 6
 } barchan_file_type;
 
+typedef enum barchan_file_change {
+    BARCHAN_FILE_ADDED = 1,
+    BARCHAN_FILE_MODIFIED = 2, /* its contents, its rights, or what type it is of */
+    BARCHAN_FILE_DELETED = 3
+} barchan_file_change;
+
 typedef struct barchan_file_info {
     char *path; /* in a list: relative to the listed directory; any bytes but NUL */
     size_t path_len;
-    barchan_file_type type;
+    barchan_file_type type;     /* of what was deleted: as it was; so are the fields below */
+    barchan_file_change change; /* in a list of changes; otherwise 0 */
     uint64_t size;
     uint32_t mode; /* permission bits */
     int64_t mtime_ms;
@@ -41,7 +48,8 @@ typedef enum barchan_file_op {
     BARCHAN_FILE_STAT = 5,   /* of the name itself: a symlink is not followed */
     BARCHAN_FILE_MKDIR = 6,  /* with parents; an existing directory is fine */
     BARCHAN_FILE_REMOVE = 7, /* a file, a link or an empty directory; with `recursive` a tree */
-    BARCHAN_FILE_RENAME = 8  /* path to new_path, replacing a file there */
+    BARCHAN_FILE_RENAME = 8, /* path to new_path, replacing a file there */
+    BARCHAN_FILE_CHANGES = 9 /* see barchan_file_changes; path is the target of a mount, or NULL */
 } barchan_file_op;
 
 /* What a source returns when it has nothing yet, and a sink when it has taken the chunk but wants
@@ -81,8 +89,9 @@ typedef struct barchan_file_result {
     uint64_t size;              /* read: the whole file's size when it was opened */
     barchan_file_info *entries; /* list: all; stat: one */
     size_t entry_count;
-    int truncated; /* list: 1 when there were more than 100,000 entries, or some were left out
-                      because their paths are longer than 16 KiB */
+    int truncated; /* list, changes: 1 when there were more than 100,000 entries, or some were left
+                      out: paths longer than 16 KiB; changes: also what lies deeper than 128
+                      levels, or in folders that commands have closed to their own user */
 } barchan_file_result;
 
 BARCHAN_API void barchan_file_result_clear(barchan_file_result *result);
@@ -113,6 +122,14 @@ BARCHAN_API int barchan_file_write(barchan_sandbox *sbx, const char *path, const
 BARCHAN_API int barchan_file_mkdir(barchan_sandbox *sbx, const char *path, barchan_error *err);
 BARCHAN_API int barchan_file_remove(barchan_sandbox *sbx, const char *path, int recursive,
                                     barchan_error *err);
+/* What commands have changed in a copy-on-write mount, sorted by path: each name that is new, that
+ * is not what it was, or that is gone, with paths relative to the mount. The parts of a folder that
+ * is new or gone are told one by one; a folder in which only something else changed is not told,
+ * nor are times alone. `target` names the mount; NULL: the only one, or, in a sandbox without one,
+ * /workspace, where everything is new. A picture of a moment only while no command runs: pause the
+ * sandbox before. */
+BARCHAN_API int barchan_file_changes(barchan_sandbox *sbx, const char *target,
+                                     barchan_file_result *result, barchan_error *err);
 /* 1 or 0; negative on failure. */
 BARCHAN_API int barchan_file_exists(barchan_sandbox *sbx, const char *path, barchan_error *err);
 

@@ -4,7 +4,9 @@
  * A sandbox is made from a profile and lives until it is terminated, its lease ends, its runtime
  * is destroyed or the host process dies, whichever comes first; then every process in it is
  * killed and its storage is gone. Commands and file operations happen inside it, asked for over
- * a channel to its process 1: no path that the guest can influence is ever resolved on the host.
+ * a channel to its process 1: no path that the guest can influence is ever resolved on the host,
+ * but for the changes that the host's program has applied to a folder, which no path leaves
+ * (barchan/apply.h).
  *
  * Isolation is all or nothing: a layer that this kernel lacks refuses the sandbox with a message
  * that names the layer and the remedy, unless the profile says `best_effort`.
@@ -66,13 +68,23 @@ typedef struct barchan_limits {
 
 typedef enum barchan_mount_mode {
     BARCHAN_MOUNT_READ_ONLY = 0,
-    BARCHAN_MOUNT_READ_WRITE = 1 /* what commands write is on the host */
+    BARCHAN_MOUNT_READ_WRITE = 1,   /* what commands write is on the host */
+    BARCHAN_MOUNT_COPY_ON_WRITE = 2 /* what commands write is in the sandbox's storage, within its
+                                       limits; the host's folder never changes */
 } barchan_mount_mode;
 
 /* A folder or file of the host in the sandbox. The sandbox's user owns what the owner of the source
  * owns; as root a source of root's is never writable, and one whose file system cannot map owners
  * neither. As an ordinary user files of others keep their rights. What commands write there is to
  * be treated as theirs: links to anywhere, programs that are marked to run as their owner.
+ *
+ * Copy-on-write shows a folder, as root one of root's, too. Files and folders of other owners are
+ * seen in it, but changing one, or making something in one, fails (EOVERFLOW, or EACCES where the
+ * rights say so first); status() says how many there were. Renaming a folder of the source gives
+ * EXDEV, upon which mv copies; hard links in it come apart when one is changed. While it is shown,
+ * what the host changes in the folder may or may not be seen. It needs Linux 6.6 or newer (user
+ * attributes on tmpfs), overlayfs, as root a file system that can map owners, and no other file
+ * system mounted in the folder; without these creating fails, by best effort, too.
  *
  * Refused: what is, holds or lies in the whole tree, /proc, /sys, /dev or Barchan's own state, and
  * what holds a socket when the sandbox is made: commands could talk to the program behind it. */

@@ -21,7 +21,8 @@ Runs a command in a fresh sandbox and passes its output on. The sandbox ends wit
   --timeout S    seconds until the command is killed (default: 60)
   --env K=V      a variable for the command; may be repeated
   --cwd D        working directory (default: /workspace)
-  --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable; may be repeated
+  --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable; S:T:cow as a copy that
+                 may be written, and ends with the sandbox; may be repeated
   --limits L     what it may use: memory=64M,pids=50,cpus=0.5,disk=1G,files=1000,open_files=256,
                  output=10M,cpu_seconds=30,wall=60; some need control groups, see barchan doctor
   --stdin        pass standard input on to the command

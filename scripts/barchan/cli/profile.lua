@@ -1,4 +1,5 @@
--- What commands say of a sandbox: --limits memory=64M,pids=50, --mount FOLDER:TARGET[:rw], --env NAME=value.
+-- What commands say of a sandbox: --limits memory=64M,pids=50, --mount FOLDER:TARGET[:rw|:cow],
+-- --env NAME=value.
 
 local args = require "barchan.cli.args"
 local options = require "barchan.options"
@@ -7,6 +8,7 @@ local sandbox = require "barchan.sandbox"
 local profile = {}
 
 local units = { [""] = 1, K = 1 << 10, M = 1 << 20, G = 1 << 30, T = 1 << 40 }
+local mount_modes = { ro = true, rw = true, cow = true }
 local in_bytes = { memory = true, disk = true, output = true }
 
 -- "memory=64M,pids=50" as the table that a profile takes.
@@ -33,9 +35,12 @@ end
 function profile.mounts(given)
   local list = {}
   for _, text in ipairs(given or {}) do
-    local source, target, mode = text:match("^(.+):(/[^:]*):(r[ow])$")
+    local source, target, mode = text:match("^(.+):(/[^:]*):(%l+)$")
+    if mode and not mount_modes[mode] then source = nil end
     if not source then source, target = text:match("^(.+):(/[^:]*)$") end
-    if not source then args.fail("--mount takes SOURCE:TARGET or SOURCE:TARGET:rw, got '%s'", text) end
+    if not source then
+      args.fail("--mount takes SOURCE:TARGET, SOURCE:TARGET:rw or SOURCE:TARGET:cow, got '%s'", text)
+    end
     list[#list + 1] = { source = source, target = target, mode = mode }
   end
   return #list > 0 and list or nil

@@ -19,7 +19,8 @@ sandbox. The sandbox ends with it.
   --lease S      seconds until the sandbox ends (default: 3600)
   --env K=V      a variable for the program; may be repeated
   --cwd D        working directory (default: /workspace)
-  --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable; may be repeated
+  --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable; S:T:cow as a copy that
+                 may be written, and ends with the sandbox; may be repeated
   --limits L     what it may use: memory=64M,pids=50,…; see barchan exec --help
 
 exit code: the program's own; 128+n killed by signal n; 125 Barchan failed; 2 wrong usage.

@@ -1,0 +1,405 @@
+/* Changes of a copy-on-write mount, applied to folders of the host. */
+#include "host_dir.h"
+#include "sandbox_support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define COW BARCHAN_MOUNT_COPY_ON_WRITE
+#define APPLY(...) \
+    (&(barchan_apply_options){.struct_size = sizeof(barchan_apply_options), __VA_ARGS__})
+
+static barchan_apply_result result;
+static barchan_error err;
+
+static void setup(void)
+{
+    setup_runtime();
+    host_dir_make();
+    folder("data", 0755);
+    put("data/a", "alpha\n", 0644);
+    put("data/b", "beta\n", 0640);
+    put("data/c", "gamma\n", 0644);
+    folder("data/sub", 0755);
+    put("data/sub/d", "delta\n", 0644);
+    put("data/sub/e", "epsilon\n", 0644);
+    folder("outside", 0777);
+    const barchan_mount mounts[] = {{at("data"), "/workspace", COW}};
+    shows(mounts, 1);
+}
+
+static void nothing_temporary(void)
+{
+    char command[256];
+    snprintf(command, sizeof command, "! find %s -name '.barchan-*' | grep .", at("."));
+    ck_assert_int_eq(system(command), 0);
+}
+
+static void end(void)
+{
+    barchan_apply_result_clear(&result);
+    nothing_temporary();
+    teardown();
+    host_dir_remove();
+}
+
+static int apply(const char *dest, const barchan_apply_options *options)
+{
+    barchan_apply_result_clear(&result);
+    err = (barchan_error){0};
+    return barchan_sandbox_apply_changes(sbx, at(dest), options, &result, &err);
+}
+
+static void applies(const char *dest, const barchan_apply_options *options, size_t done)
+{
+    int rc = apply(dest, options);
+    ck_assert_msg(rc == 0, "%s", err.message);
+    ck_assert_uint_eq(result.done, done);
+}
+
+static void refuses(const char *dest, const barchan_apply_options *options, int code,
+                    const char *words)
+{
+    int rc = apply(dest, options);
+    ck_assert_msg(rc == code && strstr(err.message, words) != NULL, "%d: %s", rc, err.message);
+}
+
+static void left(size_t count)
+{
+    barchan_file_result list;
+    ck_assert_int_eq(barchan_file_changes(sbx, NULL, &list, NULL), 0);
+    ck_assert_uint_eq(list.entry_count, count);
+    barchan_file_result_clear(&list);
+}
+
+START_TEST(to_the_source)
+{
+    sh_says("echo more >> a; rm b; echo new > n; mkdir -p m/deep; echo x > m/deep/x; rm -r sub;"
+            "mkdir sub; echo DELTA > sub/d",
+            "");
+    host_has("data/a", "alpha\n");
+    applies("data", NULL, 8);
+    ck_assert_uint_eq(result.conflicts + result.skipped, 0);
+    ck_assert_uint_eq(result.bytes, 11 + 4 + 2 + 6);
+    host_has("data/a", "alpha\nmore\n");
+    host_has("data/b", NULL);
+    host_has("data/c", "gamma\n");
+    host_has("data/n", "new\n");
+    host_has("data/m/deep/x", "x\n");
+    host_has("data/sub/d", "DELTA\n");
+    host_has("data/sub/e", NULL);
+    left(0);
+    applies("data", NULL, 0);
+    /* What this call has written is no conflict the next time. */
+    sh_says("echo again >> a; echo again >> n; rm m/deep/x; rmdir m/deep; cat a",
+            "alpha\nmore\nagain\n");
+    applies("data", NULL, 4);
+    host_has("data/a", "alpha\nmore\nagain\n");
+    host_has("data/n", "new\nagain\n");
+    host_has("data/m/deep", NULL);
+    left(0);
+    /* But what somebody else writes then is one. */
+    put("data/n", "theirs\n", 0644);
+    sh_says("echo mine > n", "");
+    refuses("data", NULL, BARCHAN_ECONFLICT, "'n': it was changed on the host");
+    host_has("data/n", "theirs\n");
+}
+END_TEST
+
+START_TEST(types)
+{
+    sh_says("rm -r sub; echo file > sub; rm a; mkdir a; echo in > a/in", "");
+    applies("data", NULL, 5);
+    host_has("data/sub", "file\n");
+    host_has("data/a/in", "in\n");
+    left(0);
+}
+END_TEST
+
+START_TEST(conflicts)
+{
+    sh_says("echo mine > a; echo mine > new; echo mine > sub/d; rm c; echo fine > fine; rm b", "");
+    put("data/a", "theirs\n", 0644);
+    put("data/new", "theirs\n", 0644);
+    put("data/c", "theirs\n", 0644);
+    ck_assert_int_eq(unlink(at("data/sub/d")), 0);
+    refuses("data", NULL, BARCHAN_ECONFLICT,
+            "'a': it was changed on the host (conflicts: 3); nothing was applied");
+    host_has("data/fine", NULL);
+    host_has("data/b", "beta\n");
+    applies("data", APPLY(.dry_run = 1), 3);
+    ck_assert_uint_eq(result.conflicts, 3);
+    host_has("data/fine", NULL);
+    applies("data", APPLY(.on_conflict = BARCHAN_CONFLICT_SKIP), 3);
+    ck_assert_uint_eq(result.conflicts, 3);
+    ck_assert_str_eq(result.entries[0].path, "a");
+    ck_assert_int_eq(result.entries[0].outcome, BARCHAN_APPLY_CONFLICT);
+    host_has("data/a", "theirs\n");
+    host_has("data/new", "theirs\n");
+    host_has("data/c", "theirs\n");
+    host_has("data/fine", "fine\n");
+    host_has("data/b", NULL);
+    host_has("data/sub/d", "mine\n"); /* removed by somebody: nothing of theirs is lost */
+    applies("data", APPLY(.on_conflict = BARCHAN_CONFLICT_OVERWRITE), 3);
+    host_has("data/a", "mine\n");
+    host_has("data/new", "mine\n");
+    host_has("data/c", NULL);
+    left(0);
+}
+END_TEST
+
+START_TEST(more_in_a_folder)
+{
+    static const barchan_on_conflict ways[] = {BARCHAN_CONFLICT_REFUSE, BARCHAN_CONFLICT_SKIP,
+                                               BARCHAN_CONFLICT_OVERWRITE};
+    sh_says("rm -r sub; echo x > x", "");
+    put("data/sub/theirs", "theirs\n", 0644);
+    for (size_t i = 0; i < 3; i++) {
+        /* The list is made from what the folder holds now: theirs is in it, and newer. */
+        if (i == 0) {
+            refuses("data", NULL, BARCHAN_ECONFLICT, "'sub/theirs': it was changed on the host");
+        } else {
+            ck_assert_int_eq(apply("data", APPLY(.on_conflict = ways[i])), 0);
+        }
+        if (i < 2) host_has("data/sub/theirs", "theirs\n");
+    }
+    host_has("data/sub", NULL); /* they were told to overwrite */
+}
+END_TEST
+
+START_TEST(to_another_folder)
+{
+    char command[512];
+    sh_says("echo mine > a; rm b; echo new > new; echo mine > sub/d", "");
+    snprintf(command, sizeof command, "cp -a %s %s", at("data"), at("copy"));
+    ck_assert_int_eq(system(command), 0);
+    put("copy/sub/d", "theirs\n", 0644);
+    refuses("copy", NULL, BARCHAN_ECONFLICT, "'sub/d': it was changed on the host (conflicts: 1)");
+    put("copy/sub/d", "delta\n", 0644); /* as in the source: it counts what is in it */
+    applies("copy", NULL, 4);
+    host_has("copy/a", "mine\n");
+    host_has("copy/b", NULL);
+    host_has("copy/new", "new\n");
+    host_has("data/a", "alpha\n");
+    left(4);
+    /* To an empty one: what was there before is missing. */
+    folder("empty", 0755);
+    refuses("empty", NULL, BARCHAN_ECONFLICT, "'a': it was removed on the host");
+    applies("empty", APPLY(.on_conflict = BARCHAN_CONFLICT_OVERWRITE), 3);
+    host_has("empty/a", "mine\n");
+    ck_assert_str_eq(result.entries[3].why, "the folder it belongs to is not on the host");
+    /* A source that has changed says nothing of what was there. */
+    put("data/c", "theirs\n", 0644);
+    put("copy/c", "theirs\n", 0644);
+    sh_says("echo mine > c", "");
+    refuses("copy", NULL, BARCHAN_ECONFLICT, "'c': it was changed on the host (conflicts: 1)");
+}
+END_TEST
+
+START_TEST(links_and_odd_files)
+{
+    sh_says("mkfifo pipe; ln -s /etc/passwd out; ln -s a in; ln -s ../sub/d sub/up; echo x > x;"
+            "ln x hard; cp /bin/true suid; chmod 6755 suid",
+            "");
+    applies("data", NULL, 3);
+    ck_assert_uint_eq(result.skipped, 4);
+    struct stat st;
+    ck_assert_int_eq(stat(at("data/suid"), &st), 0);
+    ck_assert_int_eq(st.st_mode & 07777, 0755);
+    ck_assert_int_eq(lstat(at("data/in"), &st), -1);
+    applies("data", APPLY(.links = 1), 3); /* suid, too, whose rights are other than asked for */
+    ck_assert_uint_eq(result.skipped, 2);
+    host_has("data/in", "alpha\n");
+    host_has("data/sub/up", "delta\n");
+    ck_assert_int_eq(lstat(at("data/pipe"), &st), -1);
+    ck_assert_int_eq(lstat(at("data/out"), &st), -1);
+    sh_says("rm in; ln -s b in", "");
+    applies("data", APPLY(.links = 1), 2);
+    host_has("data/in", "beta\n");
+}
+END_TEST
+
+START_TEST(rights_and_owners)
+{
+    struct stat st;
+    sh_says("echo more >> a; chmod 777 a; echo more >> b; chmod 600 sub/d; echo s > s; chmod 600 s;"
+            "mkdir m; chmod 700 m; echo x > m/x",
+            "");
+    ck_assert_int_eq(link(at("data/b"), at("hard")), 0);
+    put("data/b", "beta\n", 0640); /* its ctime is new, and now it is known why */
+    applies("data", APPLY(.on_conflict = BARCHAN_CONFLICT_OVERWRITE), 6);
+    static const struct {
+        const char *name;
+        mode_t mode;
+    } expected[] = {{"data/a", 0755}, {"data/b", 0640}, {"data/sub/d", 0644},
+                    {"data/s", 0600}, {"data/m", 0700}, {"data/m/x", 0644}};
+    for (size_t i = 0; i < sizeof expected / sizeof *expected; i++) {
+        ck_assert_int_eq(stat(at(expected[i].name), &st), 0);
+        ck_assert_msg((st.st_mode & 07777) == expected[i].mode, "%s: %o", expected[i].name,
+                      st.st_mode);
+        ck_assert_int_eq(st.st_uid, is_root() ? OWNER : geteuid());
+    }
+    host_has("hard", "beta\n"); /* the other name keeps the old bytes */
+    host_has("data/b", "beta\nmore\n");
+}
+END_TEST
+
+START_TEST(a_part)
+{
+    sh_says(
+        "echo mine > a; echo mine > sub/d; mkdir -p m/deep/er; echo x > m/deep/er/x; echo y > m/y",
+        "");
+    applies("data", APPLY(.paths = ARGV("sub", "m/deep/er/x")), 5);
+    host_has("data/a", "alpha\n");
+    host_has("data/sub/d", "mine\n");
+    host_has("data/m/deep/er/x", "x\n");
+    host_has("data/m/y", NULL);
+    left(2);
+    applies("data", APPLY(.paths = ARGV("none", "su")), 0);
+    refuses("data", APPLY(.paths = ARGV("/a")), BARCHAN_EINVAL, "must be relative");
+}
+END_TEST
+
+START_TEST(of_the_storage)
+{
+    shows(NULL, 0);
+    folder("dest", 0755);
+    sh_says("mkdir d; echo x > d/x; echo y > y", "");
+    applies("dest", NULL, 3);
+    host_has("dest/d/x", "x\n");
+    sh_says("echo z > y", "");
+    applies("dest", NULL, 3);
+    host_has("dest/y", "z\n");
+}
+END_TEST
+
+START_TEST(what_is_refused)
+{
+    sh_says("echo 0123456789 > a; truncate -s 1T huge", "");
+    refuses("none", NULL, BARCHAN_ENOTFOUND, "none': open the folder");
+    refuses("data/a", NULL, BARCHAN_ENOTDIR, "open the folder");
+    refuses("data", APPLY(.target = "/mnt/x"), BARCHAN_EINVAL, "no copy-on-write mount");
+    refuses("data", APPLY(.on_conflict = (barchan_on_conflict)7), BARCHAN_EINVAL, "on_conflict 7");
+    refuses("data", APPLY(.max_bytes = 5), BARCHAN_ELIMIT, "max_bytes");
+    host_has("data/a", "alpha\n");
+    refuses("data", APPLY(.max_bytes = 1 << 20), BARCHAN_ELIMIT, "(1 of 2 are applied)");
+    host_has("data/huge", NULL);
+    sh_says("mkdir closed; chmod 0 closed", "");
+    refuses("data", NULL, BARCHAN_ELIMIT, "not complete");
+    ck_assert_int_eq(barchan_sandbox_apply_changes(sbx, NULL, NULL, NULL, &err), BARCHAN_EINVAL);
+    barchan_sandbox_terminate(sbx);
+    refuses("data", NULL, BARCHAN_ECLOSED, "");
+}
+END_TEST
+
+/* A folder of the host that others may write to becomes a link to elsewhere and back, all the time:
+ * nothing gets there. Both happen: files that are written, and links that are met. */
+START_TEST(a_race)
+{
+    char sub[512], other[512], command[256];
+    shows(NULL, 0);
+    ck_assert_int_eq(symlink("../outside", at("data/other")), 0);
+    snprintf(sub, sizeof sub, "%s", at("data/sub"));
+    snprintf(other, sizeof other, "%s", at("data/other"));
+    pid_t pid = fork();
+    while (pid == 0) {
+        renameat2(AT_FDCWD, sub, AT_FDCWD, other, RENAME_EXCHANGE);
+    }
+    int64_t until = monotonic_ms() + 2000;
+    size_t written = 0, met = 0;
+    for (unsigned round = 0; monotonic_ms() < until || (written * met == 0 && round < 500);
+         round++) {
+        snprintf(command, sizeof command,
+                 "rm -rf *; mkdir sub; for i in 1 2 3 4 5 6 7 8; do echo x > sub/n%u-$i; done",
+                 round);
+        sh_says(command, "");
+        ck_assert_int_eq(apply("data", APPLY(.on_conflict = BARCHAN_CONFLICT_SKIP)), 0);
+        for (size_t i = 1; i < result.entry_count; i++) {
+            *(result.entries[i].outcome == BARCHAN_APPLY_DONE ? &written : &met) += 1;
+        }
+    }
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+    snprintf(command, sizeof command, "ls -A %s | grep -q .", at("outside"));
+    ck_assert_int_ne(system(command), 0);
+    ck_assert_uint_gt(written, 0);
+    ck_assert_uint_gt(met, 0);
+}
+END_TEST
+
+static int ended, ended_code;
+
+static void on_end(barchan_apply_result *given, const barchan_error *why, void *ud)
+{
+    (void)ud;
+    ck_assert_int_eq(given == NULL, why != NULL);
+    ended++;
+    ended_code = why == NULL ? 0 : why->code;
+}
+
+static int has_ended_once(void *ud)
+{
+    return *(int *)ud == 1;
+}
+
+static int has_begun(void *ud)
+{
+    char command[256];
+    (void)ud;
+    snprintf(command, sizeof command, "find %s -name '.barchan-*' | grep -q .", at("data"));
+    return system(command) == 0;
+}
+
+/* Given up half-way by a token, by the call's handle, by the sandbox's end. */
+START_TEST(giving_up)
+{
+    barchan_apply_call *call;
+    barchan_cancel *token;
+    sh_says("head -c 300000000 /dev/zero > big", "");
+    ck_assert_int_eq(barchan_cancel_create(&token, &err), 0);
+    for (int i = 0; i < 3; i++) {
+        ended = 0;
+        ck_assert_int_eq(barchan_sandbox_apply_changes_start(
+                             &call, sbx, at("data"), APPLY(.cancel = token), on_end, NULL, &err),
+                         0);
+        ck_assert(wait_until(has_begun, NULL, 10000));
+        if (i == 0) barchan_apply_cancel(call);
+        if (i == 1) barchan_cancel_trigger(token);
+        if (i == 1) barchan_cancel_release(token);
+        if (i == 1) ck_assert_int_eq(barchan_cancel_create(&token, &err), 0);
+        if (i == 2) barchan_sandbox_terminate(sbx);
+        ck_assert(wait_until(has_ended_once, &ended, 10000));
+        ck_assert_int_eq(ended_code, i == 2 ? BARCHAN_ELOST : BARCHAN_ECANCELLED);
+        nothing_temporary();
+        host_has("data/big", NULL);
+    }
+    barchan_cancel_release(token);
+}
+END_TEST
+
+int main(void)
+{
+    if (!copies_work()) return 77;
+    Suite *suite = suite_create("sandbox_apply");
+    const TTest *const tests[] = {to_the_source,
+                                  types,
+                                  conflicts,
+                                  more_in_a_folder,
+                                  to_another_folder,
+                                  links_and_odd_files,
+                                  rights_and_owners,
+                                  a_part,
+                                  of_the_storage,
+                                  what_is_refused,
+                                  a_race,
+                                  giving_up,
+                                  NULL};
+    add_tests(suite, "apply", setup, end, tests);
+    return run_suite(suite);
+}
