@@ -144,6 +144,19 @@
 #define BC_LAUNCHER_END_MS 500
 #define BC_FILE_IDLE_MS 60000
 
+/* Detached sandboxes. Connections to a holder at a time: each costs it a reader's memory. */
+#define BC_HOLD_MAX_CLIENTS 64
+/* Who connects speaks at once. */
+#define BC_HOLD_HELLO_MS 5000
+/* What commands printed, the last of it: a few screens for a person, little beside a sandbox. */
+#define BC_HOLD_LOG_BYTES (1u << 20)
+/* How long a client may take to read the last it is told. */
+#define BC_HOLD_GOODBYE_MS 2000
+/* How long whoever ends a sandbox waits for its holder to say that nothing runs any more. */
+#define BC_HOLD_END_MS 10000
+/* What a new holder says of itself: an id, or an error in JSON. */
+#define BC_HOLD_MAX_ANSWER_BYTES 8192
+
 /* Times and bytes that a guest says it has used: a few of them may be added. */
 #define BC_USAGE_MAX ((uint64_t)INT64_MAX / 8)
 

@@ -17,6 +17,8 @@ endfunction()
 
 barchan_sandbox_test(crash)
 barchan_sandbox_test(death)
+barchan_sandbox_test(detached)
+target_sources(sandbox_detached_test PRIVATE detached_support.c)
 barchan_sandbox_test(exec)
 barchan_sandbox_test(files)
 barchan_sandbox_test(host)

@@ -2,6 +2,7 @@
 #ifndef BARCHAN_BARCHAN_H
 #define BARCHAN_BARCHAN_H
 
+#include <barchan/detached.h>
 #include <barchan/error.h>
 #include <barchan/exec.h>
 #include <barchan/files.h>
