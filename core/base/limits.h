@@ -34,6 +34,11 @@
 #define BC_SCRIPT_MAX_FILES 1000
 #define BC_SCRIPT_MAX_TOTAL_BYTES ((size_t)32 << 20)
 
+/* A folder of the host's that is copied: what a sandbox can list (BC_FILE_MAX_ENTRIES), and deeper
+ * than projects are; each level costs a descriptor and stack. */
+#define BC_HOST_MAX_ENTRIES 100000
+#define BC_HOST_MAX_DEPTH 64
+
 /* HTTP. Headers of providers take 1 to 4 KB; a flood of them must not fill memory. */
 #define BC_HTTP_MAX_HEADER_BYTES (256u << 10)
 /* Error bodies are a line of JSON, or a proxy's page of HTML. */

@@ -1,0 +1,46 @@
+-- barchan sandbox hold: the holder of a detached sandbox, started by whoever creates one. It reads a profile
+-- (JSON) from standard input, answers one line, {"id": …} or {"error": …, "code": …}, and lives as long as
+-- the sandbox does. The program has made it nobody's child by now.
+local _, core = ...
+
+local sandbox = require "barchan.sandbox"
+local tool = require "barchan.tool"
+
+local EXIT_FAILED = 125
+
+local function read_profile()
+  local parts = {}
+  while true do
+    local chunk, err = core.host.read_stdin()
+    if err then error(err) end
+    if not chunk then break end
+    parts[#parts + 1] = chunk
+  end
+  return core.json.decode(table.concat(parts))
+end
+
+local function answer(value)
+  local ok = io.stdout:write(core.json.encode(value), "\n")
+  return ok and io.stdout:flush()
+end
+
+local function make()
+  local profile = assert(read_profile())
+  local sbx = assert(sandbox.create(profile))
+  local hold = assert(sbx.handle:hold())
+  return { sbx = sbx, hold = hold }
+end
+
+return function()
+  local ok, made = pcall(make)
+  if not ok then
+    local code = type(made) == "table" and made.code or "invalid_argument"
+    answer { error = tool.message(made), code = code }
+    return EXIT_FAILED
+  end
+  local _ <close> = made.sbx
+  if not answer { id = made.sbx:status().id } then return EXIT_FAILED end -- whoever wanted it is gone
+  io.stdout:close()
+  made.hold:wait()
+  return 0
+end
