@@ -148,7 +148,7 @@ static int listen_at(int dir, const char *id, barchan_error *err)
     return steal_fd(&fd);
 }
 
-int bc_held_publish(const char *id, int *lock_fd, int *listen_fd, barchan_error *err)
+int bc_held_publish(const char *id, int *dir_fd, int *lock_fd, int *listen_fd, barchan_error *err)
 {
     char lock[32];
     cleanup_close int dir = open_dir(err);
@@ -163,14 +163,13 @@ int bc_held_publish(const char *id, int *lock_fd, int *listen_fd, barchan_error 
         return *listen_fd;
     }
     *lock_fd = steal_fd(&locked);
+    *dir_fd = steal_fd(&dir);
     return 0;
 }
 
-void bc_held_retract(const char *id)
+void bc_held_retract(int dir, const char *id)
 {
     char lock[32], sock[32];
-    cleanup_close int dir = open_dir(NULL);
-    if (dir < 0) return;
     name_of(sock, sizeof sock, id, "sock");
     name_of(lock, sizeof lock, id, "lock");
     unlinkat(dir, sock, 0);

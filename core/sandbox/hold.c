@@ -66,7 +66,7 @@ static void stop_listening(bc_hold *hold)
     hold->listener = NULL;
     if (hold->listen_fd >= 0) {
         close(hold->listen_fd);
-        bc_held_retract(hold->sbx->id);
+        bc_held_retract(hold->dir_fd, hold->sbx->id);
     }
     hold->listen_fd = -1;
 }
@@ -98,7 +98,8 @@ static void finish(bc_hold *hold)
     bc_defer_cancel(&hold->finish);
     bc_resident_remove(&hold->resident);
     if (hold->lock_fd >= 0) close(hold->lock_fd);
-    hold->lock_fd = -1;
+    if (hold->dir_fd >= 0) close(hold->dir_fd);
+    hold->lock_fd = hold->dir_fd = -1;
     if (!hold->asked) free_hold(hold);
     if (done != NULL) done(NULL, ud);
 }
@@ -213,7 +214,9 @@ static int open_hold(bc_hold *hold, barchan_error *err)
 {
     int rc = bc_stream_open(&hold->life, hold->sbx, &life_ops, err);
     if (rc == 0) rc = bc_timer_open(&hold->goodbye, hold->rt, on_goodbye, hold, err);
-    if (rc == 0) rc = bc_held_publish(hold->sbx->id, &hold->lock_fd, &hold->listen_fd, err);
+    if (rc == 0) {
+        rc = bc_held_publish(hold->sbx->id, &hold->dir_fd, &hold->lock_fd, &hold->listen_fd, err);
+    }
     if (rc == 0) {
         rc = bc_watch_open(&hold->listener, hold->rt, hold->listen_fd, on_connection, hold, err);
     }
@@ -248,7 +251,7 @@ int barchan_sandbox_hold(barchan_sandbox *sbx, barchan_sandbox_done_fn done, voi
     if (rc == 0) {
         hold->rt = sbx->rt;
         hold->sbx = sbx;
-        hold->lock_fd = hold->listen_fd = -1;
+        hold->dir_fd = hold->lock_fd = hold->listen_fd = -1;
         bc_sandbox_ref(sbx);
         bc_hold_log_init(&hold->log);
         rc = open_hold(hold, err);

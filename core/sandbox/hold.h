@@ -17,7 +17,7 @@ struct bc_hold {
     barchan_runtime *rt;
     barchan_sandbox *sbx; /* a reference */
     bc_stream life;       /* no frames: it hears of the sandbox's pauses and end */
-    int lock_fd, listen_fd;
+    int dir_fd, lock_fd, listen_fd;
     bc_watch *listener;
     bc_hold_client *clients;
     unsigned client_count;

@@ -81,7 +81,9 @@ static void pass_on(bc_relay *relay, const bc_frame *frame)
 static int on_output(bc_relay *relay, const bc_frame *frame)
 {
     int which = frame->type == BC_FRAME_ERR;
-    if (relay->request == BC_FRAME_ASK || frame->length > relay->credit[which]) return -1;
+    if (relay->request != BC_FRAME_EXEC && (relay->request != BC_FRAME_FILE || which != 0))
+        return -1;
+    if (frame->length > relay->credit[which]) return -1;
     relay->credit[which] -= frame->length;
     if (relay->request == BC_FRAME_EXEC) {
         bc_hold_log_add(&relay->hold->log, relay->command, frame->type, frame->payload,

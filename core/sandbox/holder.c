@@ -1,8 +1,9 @@
 /*
- * Starting a holder: the program `barchan sandbox hold`, which reads a profile from its standard
- * input and writes one line of JSON, {"id": …} or {"error": …, "code": …}, when the sandbox is
- * ready. It leaves this process's session and children by itself; the process started here ends as
- * soon as it has.
+ * Starting a holder: the program `barchan sandbox hold`. It reads a profile from its standard
+ * input, the number of its bytes and a newline first; writes one line of JSON, {"id": …} or
+ * {"error": …, "code": …}, when the sandbox is ready; and goes on if one more byte follows: whoever
+ * wanted the sandbox has its id then. It leaves this process's session and children by itself; the
+ * process started here ends as soon as it has.
  */
 #include <barchan/detached.h>
 #include <errno.h>
@@ -73,7 +74,7 @@ static void read_answer(struct start *start)
     bc_json_view(&answer, bc_buf_data(&start->answer), start->answer.len, 0, NULL);
     const char *id = bc_json_get_string(answer, "id", NULL);
     const char *words = bc_json_get_string(answer, "error", NULL);
-    if (bc_held_id_is_valid(id)) {
+    if (bc_held_id_is_valid(id) && send(start->fd, "+", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) {
         finish(start, id, NULL);
         return;
     }
@@ -114,7 +115,6 @@ static void give(struct start *start)
         bc_buf_consume(&start->profile, (size_t)n);
     }
     bc_buf_reset(&start->profile);
-    shutdown(start->fd, SHUT_WR);
     bc_watch_set(start->watch, BC_READABLE, NULL);
 }
 
@@ -222,7 +222,7 @@ static int open_start(struct start *start, const barchan_detached_options *optio
     const char *profile = options->profile_json == NULL ? "{}" : options->profile_json;
     cleanup_close int program = open_program(options->program, err);
     if (program < 0) return program;
-    if (bc_buf_append_string(&start->profile, profile) < 0) {
+    if (bc_buf_appendf(&start->profile, "%zu\n%s", strlen(profile), profile) < 0) {
         return bc_error_set(err, BARCHAN_ELIMIT, "the profile is too long");
     }
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {

@@ -1,10 +1,13 @@
 #!/usr/bin/env python3
 """`barchan sandbox` as a person at a shell meets it. BARCHAN_BIN is the program."""
+import ctypes
 import json
 import os
 import pty
+import random
 import select
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -203,6 +206,20 @@ class Holder(Case):
         self.assertFalse(os.path.exists(f"{DIRECTORY}/{id}.lock"))
         self.assertFalse(os.path.exists(f"{DIRECTORY}/{id}.sock"))
 
+    def test_it_ends_when_nobody_has_taken_the_id(self):
+        for profile in (b"2\n{}", b"2\n{", b"2\n{}"):
+            ours, theirs = socket.socketpair()
+            started = subprocess.run([BIN, "sandbox", "hold"], env=CLEAN, stdin=theirs, stdout=theirs, timeout=20)
+            theirs.close()
+            self.assertEqual(started.returncode, 0)  # it has left; its child goes on
+            ours.sendall(profile)
+            if profile.endswith(b"}"):
+                id = json.loads(ours.recv(1000))["id"]
+                self.assertIsNotNone(holder_of(id))
+            ours.close()
+            eventually(lambda: holder_of(id) is None, "it lives on")
+            self.assertFalse(os.path.exists(f"{DIRECTORY}/{id}.lock"))
+
     def test_one_that_hangs_is_told(self):
         id = self.create()
         pid = holder_of(id)
@@ -357,6 +374,69 @@ class Copies(Case):
             self.assertEqual(done.returncode, 125, words)
             self.assertNotEqual(done.stderr, b"")
         self.assertEqual(sorted(os.listdir(self.at)), ["back", "link", "one", "two"])
+
+
+class Crashes(Case):
+    """The command that creates, its holder, launcher and guest, killed at any moment."""
+
+    def children(self, pid):
+        try:
+            with open(f"/proc/{pid}/task/{pid}/children") as file:
+                direct = [int(word) for word in file.read().split()]
+        except OSError:
+            return []
+        return direct + [below for child in direct for below in self.children(child)]
+
+    def held_by(self, pid):
+        """The id of the sandbox whose lock this process has; None: it has none yet, or is no holder."""
+        try:
+            for fd in os.listdir(f"/proc/{pid}/fd"):
+                target = os.readlink(f"/proc/{pid}/fd/{fd}")
+                if target.startswith(DIRECTORY) and target.endswith(".lock"):
+                    return os.path.basename(target)[:-5]
+        except OSError:
+            pass
+        return None
+
+    def settle(self, seen):
+        """Ends what lives; what was hit goes by itself."""
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                while os.waitpid(-1, os.WNOHANG)[0] != 0:
+                    pass
+            except ChildProcessError:
+                return
+            for pid in self.children(os.getpid()):
+                id = self.held_by(pid)
+                if id and id not in seen:
+                    seen.add(id)
+                    sandbox("kill", id)
+            self.assertLess(time.monotonic(), deadline, "processes are left")
+            time.sleep(0.01)
+
+    def test_killed_at_any_moment(self):
+        rounds = 300 if os.environ.get("BARCHAN_LONG") else 20
+        seed = random.randrange(1 << 30)
+        print(f"{rounds} rounds, seed {seed}")
+        choose = random.Random(seed)
+        PR_SET_CHILD_SUBREAPER = 36
+        libc = ctypes.CDLL(None)
+        libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        self.addCleanup(libc.prctl, PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        seen = set()
+        for _ in range(rounds):
+            creator = subprocess.Popen([BIN, "sandbox", "create"], env=CLEAN, stdout=subprocess.PIPE,
+                                       stderr=subprocess.DEVNULL)
+            time.sleep(choose.uniform(0, 0.08))
+            victims = self.children(os.getpid())
+            if victims:
+                os.kill(choose.choice(victims), signal.SIGKILL)
+            creator.communicate(timeout=40)
+            self.settle(seen)
+        sandbox("list")
+        left = [name for name in os.listdir(DIRECTORY) if not IS_ROOT or name[:20] in seen]
+        self.assertEqual(left, [])
 
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@
  * lives on; barchan_sandbox_terminate ends it for everyone. Connecting, and letting go, never
  * changes the lease. Commands that run for a connection that ends are cancelled, unless they were
  * started with `detach`: then they run on, until they end by themselves or their time is over. What
- * process lists say of other connections' commands has exec_id 0; `running` counts them. Many may
- * be connected at a time, 64 at most; one that stops reading is cut off when 64 MiB wait for it.
+ * process lists say of other connections' commands has exec_id 0; `running` counts them as of the
+ * last answer. Many may be connected at a time, 64 at most; one that stops reading is cut off when
+ * 64 MiB wait for it.
  *
  * The holder and those who connect must be of the same version of Barchan.
  *

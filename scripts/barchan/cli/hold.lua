@@ -1,6 +1,7 @@
 -- barchan sandbox hold: the holder of a detached sandbox, started by whoever creates one. It reads a profile
--- (JSON) from standard input, answers one line, {"id": …} or {"error": …, "code": …}, and lives as long as
--- the sandbox does. The program has made it nobody's child by now.
+-- from standard input (the number of its bytes, a newline, JSON), answers one line, {"id": …} or
+-- {"error": …, "code": …}, and, when a byte more says that the id has arrived, lives as long as the
+-- sandbox does. The program has made it nobody's child by now.
 local _, core = ...
 
 local sandbox = require "barchan.sandbox"
@@ -9,14 +10,15 @@ local tool = require "barchan.tool"
 local EXIT_FAILED = 125
 
 local function read_profile()
-  local parts = {}
-  while true do
+  local text = ""
+  local size, json
+  repeat
     local chunk, err = core.host.read_stdin()
-    if err then error(err) end
-    if not chunk then break end
-    parts[#parts + 1] = chunk
-  end
-  return core.json.decode(table.concat(parts))
+    if not chunk then error(err or "the profile ends too early: who starts this program?", 0) end
+    text = text .. chunk
+    size, json = text:match "^(%d+)\n(.*)$"
+  until size and #json >= tonumber(size)
+  return core.json.decode(json)
 end
 
 local function answer(value)
@@ -39,7 +41,9 @@ return function()
     return EXIT_FAILED
   end
   local _ <close> = made.sbx
-  if not answer { id = made.sbx:status().id } then return EXIT_FAILED end -- whoever wanted it is gone
+  if not answer { id = made.sbx:status().id } or not core.host.read_stdin() then
+    return EXIT_FAILED -- whoever wanted it is gone
+  end
   io.stdout:close()
   made.hold:wait()
   return 0

@@ -52,8 +52,9 @@ cp:      a folder is copied with all that is in it, into PATH if that is a folde
          host, links to files are copied as what they point to; all other links, and what is neither file
          nor folder, are left out, and told. Permission bits are kept, owners and times are not.
 
-logs:    the last 1 MiB that commands wrote, in the order in which it came out of the sandbox; err goes
-         to standard error. Of exec --json, whose output is kept by a limit, that is its head and tail.
+logs:    the last 1 MiB that commands wrote, in the order in which it came out of the sandbox, for as long
+         as that lives; err goes to standard error. Of exec --json, whose output is kept by a limit, that
+         is its head and tail.
          --follow       go on until the sandbox ends
          --json         one JSON object a line: command (from 1), stream, data
 
