@@ -155,6 +155,8 @@
 #define BC_HOLD_HELLO_MS 5000
 /* What commands printed, the last of it: a few screens for a person, little beside a sandbox. */
 #define BC_HOLD_LOG_BYTES (1u << 20)
+/* A holder that has no descriptor left for who connects looks again after this time. */
+#define BC_HOLD_BREATH_MS 200
 /* How long a client may take to read the last it is told. */
 #define BC_HOLD_GOODBYE_MS 2000
 /* How long whoever ends a sandbox waits for its holder to say that nothing runs any more. */

@@ -94,7 +94,8 @@ static void finish(bc_hold *hold)
     }
     bc_stream_close(&hold->life);
     bc_timer_close(hold->goodbye);
-    hold->goodbye = NULL;
+    bc_timer_close(hold->breath);
+    hold->goodbye = hold->breath = NULL;
     bc_defer_cancel(&hold->finish);
     bc_resident_remove(&hold->resident);
     if (hold->lock_fd >= 0) close(hold->lock_fd);
@@ -205,15 +206,26 @@ static void on_connection(void *ud, unsigned events)
     (void)events;
     for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
         int fd = accept4(hold->listen_fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            bc_watch_set(hold->listener, 0, NULL); /* it would be told of again and again */
+            bc_timer_set(hold->breath, BC_HOLD_BREATH_MS);
+        }
         if (fd < 0) return;
         bc_hold_accept(hold, fd);
     }
+}
+
+static void on_breath(void *ud)
+{
+    bc_hold *hold = ud;
+    if (hold->listener != NULL) bc_watch_set(hold->listener, BC_READABLE, NULL);
 }
 
 static int open_hold(bc_hold *hold, barchan_error *err)
 {
     int rc = bc_stream_open(&hold->life, hold->sbx, &life_ops, err);
     if (rc == 0) rc = bc_timer_open(&hold->goodbye, hold->rt, on_goodbye, hold, err);
+    if (rc == 0) rc = bc_timer_open(&hold->breath, hold->rt, on_breath, hold, err);
     if (rc == 0) {
         rc = bc_held_publish(hold->sbx->id, &hold->dir_fd, &hold->lock_fd, &hold->listen_fd, err);
     }

@@ -19,6 +19,7 @@ struct bc_hold {
     bc_stream life;       /* no frames: it hears of the sandbox's pauses and end */
     int dir_fd, lock_fd, listen_fd;
     bc_watch *listener;
+    bc_timer *breath; /* set while there are no descriptors for those who connect */
     bc_hold_client *clients;
     unsigned client_count;
     bc_relay *orphans;

@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include "base/clock.h"
 #include "base/limits.h"
 #include "channel/held.h"
 #include "sandbox/held_dir.h"
@@ -435,6 +437,41 @@ START_TEST(many_clients)
 }
 END_TEST
 
+/* No descriptor is left: the holder waits, and does not spin. */
+START_TEST(no_descriptors)
+{
+    int waiting, taken[4096], count = 0;
+    struct rlimit old, low;
+    bc_frame frame;
+    greet();
+    ck_assert_int_eq(bc_held_connect(status().id, &waiting, NULL), 0);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &old), 0);
+    low = (struct rlimit){.rlim_cur = 200, .rlim_max = old.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &low), 0);
+    while (count < 4096 && (taken[count] = dup(0)) >= 0) {
+        count++;
+    }
+    int turns = 0;
+    for (int64_t until = bc_clock_ms() + 150; bc_clock_ms() < until; turns++) {
+        barchan_runtime_pump(rt, 10, NULL);
+    }
+    ck_assert_int_lt(turns, 60);
+    ck_assert_int_eq(next_frame(waiting, &frame), 0);
+    while (count > 0) {
+        close(taken[--count]);
+    }
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &old), 0);
+    unsigned char hello[BC_FRAME_HEADER + 8] = {8, 0, 0, 0, BC_FRAME_HELLO};
+    hello[BC_FRAME_HEADER] = BC_HELD_VERSION;
+    ck_assert_int_eq(send(waiting, hello, sizeof hello, MSG_NOSIGNAL), (int)sizeof hello);
+    while (next_frame(waiting, &frame) == 0) {
+        barchan_runtime_pump(rt, 50, NULL);
+    }
+    ck_assert_uint_eq(frame.type, BC_HELD_NEWS);
+    close(waiting);
+}
+END_TEST
+
 /* ---- guests ---- */
 
 static void told_of_a_breach(void)
@@ -599,6 +636,7 @@ int main(void)
     tcase_add_test(held, more_streams_than_there_are);
     tcase_add_test(held, one_that_never_reads);
     tcase_add_test(held, many_clients);
+    tcase_add_test(held, no_descriptors);
     tcase_add_loop_test(held, hostile_guests, 0, 10);
     tcase_add_loop_test(held, hostile_answers, 0, 4);
     suite_add_tcase(suite, held);
