@@ -193,9 +193,7 @@ static int l_read_stdin(lua_State *L)
     return bl_wait(L, &self->op, finish_input);
 }
 
-/* prepare_file(path, append) -> true | nil, err: makes a new file, or readies a regular one for
- * more lines */
-static int l_prepare_file(lua_State *L)
+static int file_call(lua_State *L, int (*act)(const char *path, barchan_error *err))
 {
     const char *path = luaL_checkstring(L, 1);
     barchan_error err;
@@ -203,11 +201,27 @@ static int l_prepare_file(lua_State *L)
         bc_error_set(&err, BARCHAN_EPERMISSION, "this engine's scripts have no files of the host");
         return bl_fail(L, &err);
     }
-    int append = lua_toboolean(L, 2);
-    int rc = append ? bc_host_file_cut_line(path, &err) : bc_host_file_create(path, &err);
-    if (rc < 0) return bl_fail(L, &err);
+    if (act(path, &err) < 0) return bl_fail(L, &err);
     lua_pushboolean(L, 1);
     return 1;
+}
+
+/* create_file(path) -> true | nil, err: what was there before is never touched */
+static int l_create_file(lua_State *L)
+{
+    return file_call(L, bc_host_file_create);
+}
+
+/* check_file(path) -> true | nil, err: only a regular file is fit to be opened */
+static int l_check_file(lua_State *L)
+{
+    return file_call(L, bc_host_file_check);
+}
+
+/* cut_line(path) -> true | nil, err: removes a last line that has no end */
+static int l_cut_line(lua_State *L)
+{
+    return file_call(L, bc_host_file_cut_line);
 }
 
 /* is_terminal(fd) */
@@ -319,7 +333,9 @@ void bl_open_host(lua_State *L)
                                          {"print", bl_host_print},
                                          {"read_stdin", l_read_stdin},
                                          {"is_terminal", l_is_terminal},
-                                         {"prepare_file", l_prepare_file},
+                                         {"create_file", l_create_file},
+                                         {"check_file", l_check_file},
+                                         {"cut_line", l_cut_line},
                                          {"functions", l_functions},
                                          {"set_functions", l_set_functions},
                                          {"script_path", l_script_path},

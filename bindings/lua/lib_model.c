@@ -105,6 +105,10 @@ static void read_address(lua_State *L, int index, barchan_model_options *options
         luaL_error(L, "option 'replay': '%s' is outside the script directories",
                    options->replay_path);
     }
+    options->record_path = bl_opt_string(L, index, "record", NULL);
+    if (options->record_path != NULL && state->safe) {
+        luaL_error(L, "option 'record': this engine's scripts have no files of the host");
+    }
 }
 
 static int l_model_create(lua_State *L)

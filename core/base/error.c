@@ -48,6 +48,14 @@ const char *barchan_status_name(int code)
     return index < sizeof names / sizeof *names ? names[index] : "unknown";
 }
 
+int bc_status_of_name(const char *name)
+{
+    for (size_t i = 1; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(names[i], name) == 0) return -(int)i;
+    }
+    return 0;
+}
+
 void barchan_free(void *pointer)
 {
     free(pointer);

@@ -19,6 +19,8 @@ void bc_error_context(barchan_error *err, const char *format, ...) BC_PRINTF(2, 
 int bc_error_recode(barchan_error *err, int code);
 /* Names the operation, unless an inner one did. */
 void bc_error_where(barchan_error *err, const char *where);
+/* The status of this name; 0 when none has it. */
+int bc_status_of_name(const char *name);
 /* The status that fits a system error number. */
 int bc_status_of_os(int os_error);
 

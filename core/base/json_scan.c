@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "utf8.h"
+#include "plain.h"
 
 enum { VALUE, VALUE_OR_END, KEY, KEY_OR_END, COMMA_OR_END, END };
 
@@ -52,6 +53,8 @@ static int scan_string(bc_json_scan *scan, barchan_error *err)
     scan->start = scan->pos++;
     scan->escaped = 0;
     for (; scan->pos < scan->len; scan->pos++) {
+        scan->pos += bc_plain_bytes(scan->text + scan->pos, scan->len - scan->pos);
+        if (scan->pos == scan->len) break;
         unsigned char c = (unsigned char)scan->text[scan->pos];
         if (c == '"') {
             scan->end = ++scan->pos;
@@ -335,21 +338,38 @@ int bc_json_validate(const char *text, size_t len, barchan_error *err)
     return rc;
 }
 
-int bc_json_member(bc_json_span object, const char *key, bc_json_span *value, barchan_error *err)
+static bc_json_wanted *find_wanted(const bc_json_scan *key, bc_json_wanted *wanted, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (bc_json_scan_is(key, wanted[i].key)) return &wanted[i];
+    }
+    return NULL;
+}
+
+int bc_json_members(bc_json_span object, bc_json_wanted *wanted, size_t count, barchan_error *err)
 {
     bc_json_scan scan;
     bc_json_scan_init(&scan, object.data, object.len);
-    int found = 0, rc = bc_json_scan_next(&scan, err);
+    for (size_t i = 0; i < count; i++)
+        wanted[i].value = (bc_json_span){"", 0};
+    int rc = bc_json_scan_next(&scan, err);
     if (rc < 0) return rc;
     if (rc != BC_JSON_OBJECT_BEGIN) return 0;
     while ((rc = bc_json_scan_next(&scan, err)) == BC_JSON_KEY) {
-        int wanted = bc_json_scan_is(&scan, key);
+        bc_json_wanted *found = find_wanted(&scan, wanted, count);
         if ((rc = bc_json_scan_next(&scan, err)) < 0) return rc;
         size_t start = scan.start;
         if ((rc = bc_json_scan_skip(&scan, err)) < 0) return rc;
-        if (!wanted) continue;
-        *value = (bc_json_span){object.data + start, scan.end - start};
-        found = 1;
+        if (found != NULL) found->value = (bc_json_span){object.data + start, scan.end - start};
     }
-    return rc < 0 ? rc : found;
+    return rc < 0 ? rc : 0;
+}
+
+int bc_json_member(bc_json_span object, const char *key, bc_json_span *value, barchan_error *err)
+{
+    bc_json_wanted wanted = {.key = key};
+    int rc = bc_json_members(object, &wanted, 1, err);
+    if (rc < 0 || wanted.value.len == 0) return rc;
+    *value = wanted.value;
+    return 1;
 }

@@ -71,4 +71,12 @@ int bc_json_validate(const char *text, size_t len, barchan_error *err);
  * negative when the text is not JSON. A text that is not an object has no keys. */
 int bc_json_member(bc_json_span object, const char *key, bc_json_span *value, barchan_error *err);
 
+typedef struct bc_json_wanted {
+    const char *key;
+    bc_json_span value; /* empty: absent */
+} bc_json_wanted;
+
+/* The same for several keys in one walk; 0, negative when the text is not JSON. */
+int bc_json_members(bc_json_span object, bc_json_wanted *wanted, size_t count, barchan_error *err);
+
 #endif

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "utf8.h"
+#include "plain.h"
 
 /* The text to write instead of the n bytes at s, or NULL when they stand for themselves. */
 static const char *escape_of(const char *s, int n, char scratch[8])
@@ -35,6 +36,8 @@ int bc_json_write_string(bc_buf *out, const char *text, size_t len)
     size_t at = 0, plain = 0;
     int rc = bc_buf_append_char(out, '"');
     while (rc == 0 && at < len) {
+        at += bc_plain_bytes(text + at, len - at);
+        if (at == len) break;
         int n = bc_utf8_next(text + at, len - at);
         if (n < 0) n = 0; /* cut off: as invalid as the rest */
         const char *escape = escape_of(text + at, n, scratch);

@@ -11,7 +11,8 @@ int bc_options_copy(void *to, size_t size, const void *from, barchan_error *err)
     memset(to, 0, size);
     if (from == NULL) return 0;
     memcpy(&given, from, sizeof given);
-    if (given < sizeof given || given > MAX_BYTES) {
+    /* A struct ends where a word does: anything else would cut a pointer in two. */
+    if (given < sizeof given || given > MAX_BYTES || given % sizeof given != 0) {
         return bc_error_set(err, BARCHAN_EINVAL, "struct_size is %zu; set it to sizeof the struct",
                             given);
     }

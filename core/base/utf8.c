@@ -1,4 +1,5 @@
 #include "utf8.h"
+#include "plain.h"
 
 static const char replacement[] = "\xEF\xBF\xBD";
 
@@ -34,6 +35,8 @@ int bc_utf8_append_repaired(bc_buf *buf, const char *text, size_t len)
 {
     size_t at = 0, good = 0;
     while (at < len) {
+        at += bc_ascii_bytes(text + at, len - at);
+        if (at == len) break;
         int n = bc_utf8_next(text + at, len - at);
         if (n > 0) {
             at += (size_t)n;

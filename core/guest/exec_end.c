@@ -10,32 +10,43 @@ void exec_note_start(struct init *init, struct job *job)
     job->pids_before = meter_pid_refusals(init) + init->pids_full;
     uint64_t used;
     if (!meter_storage(&used, &job->full_before)) job->full_before = false;
-    job->alone = init->apart;
     for (unsigned i = 0; i < init->job_count; i++) {
         struct job *other = init->jobs[i];
-        if (other == job || other->kind != JOB_EXEC) continue;
-        other->alone = job->alone = false; /* the group's count is of both */
+        if (other != job && other->kind == JOB_EXEC) other->accompanied = job->accompanied = true;
     }
-    if (job->alone) {
-        job->alone = meter_cpu(init, &job->cpu_before.user_us, &job->cpu_before.system_us);
-    }
+    job->cpu_known =
+        init->apart && meter_cpu(init, &job->cpu_before.user_us, &job->cpu_before.system_us);
 }
 
-/* A command that was refused something may cope with that. If it failed, the limit is the news. */
-static uint32_t limit_behind(const struct init *init, const struct job *job)
+/* Killed by the kernel, or a shell that says so of its last command. */
+static bool was_killed(int status)
+{
+    return (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ||
+           (WIFEXITED(status) && WEXITSTATUS(status) == 128 + SIGKILL);
+}
+
+/* A command that was refused something may cope with that. If it failed, the limit is the news. The
+ * meters are of the whole sandbox: what they say may be about another that ran meanwhile. */
+static uint32_t limit_behind(const struct init *init, const struct job *job, int status)
 {
     uint64_t used;
     bool full = false;
     /* The command itself was one, too. */
     bool crowded =
         init->pids_by == BY_RLIMIT && (uint32_t)job->reaper->most_left + 1 >= init->limits.pids;
-    if (meter_oom_kills(init) > job->oom_before) return BC_EXIT_OOM;
-    if (crowded || meter_pid_refusals(init) + init->pids_full > job->pids_before) {
-        return BC_EXIT_PIDS;
-    }
+    bool may_be_its = !job->accompanied || was_killed(status);
+    if (may_be_its && meter_oom_kills(init) > job->oom_before) return BC_EXIT_OOM;
+    if (crowded) return BC_EXIT_PIDS;
+    if (job->accompanied) return BC_EXIT_EXITED;
+    if (meter_pid_refusals(init) + init->pids_full > job->pids_before) return BC_EXIT_PIDS;
     /* What fails on a disk that was full before says so itself, or has another reason. */
     if (!job->full_before && meter_storage(&used, &full) && full) return BC_EXIT_DISK_FULL;
     return BC_EXIT_EXITED;
+}
+
+bool exec_is_counted(const struct job *job)
+{
+    return job->cpu_known && !job->accompanied;
 }
 
 static void describe_end(const struct init *init, const struct job *job, bc_exit *e)
@@ -61,7 +72,7 @@ static void describe_end(const struct init *init, const struct job *job, bc_exit
     } else if (e->term_signal == SIGXCPU && init->limits.cpu_us > 0) {
         e->reason = BC_EXIT_CPU_TIME;
     } else if (status != 0) {
-        uint32_t limit = limit_behind(init, job);
+        uint32_t limit = limit_behind(init, job, status);
         if (limit != BC_EXIT_EXITED) e->reason = limit;
     }
 }
@@ -74,7 +85,7 @@ static void describe_usage(const struct init *init, const struct job *job, bc_ex
     e->system_us = us_of(usage->ru_stime);
     e->max_rss_bytes = (uint64_t)usage->ru_maxrss * 1024;
     uint64_t user_us, system_us;
-    if (job->alone && meter_cpu(init, &user_us, &system_us)) {
+    if (exec_is_counted(job) && meter_cpu(init, &user_us, &system_us)) {
         e->user_us = user_us - job->cpu_before.user_us;
         e->system_us = system_us - job->cpu_before.system_us;
     }

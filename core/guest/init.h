@@ -89,7 +89,8 @@ struct job {
     uint64_t oom_before, pids_before;
     bool full_before; /* of the storage */
     struct cpu_time cpu_before;
-    bool alone;            /* no other command has run since: the group's count is its own */
+    bool cpu_known;        /* `cpu_before` holds */
+    bool accompanied;      /* another command has run since, also a detached one */
     struct reaper *reaper; /* JOB_EXEC */
     void *request;         /* the strings of its request */
     const char **lists[2]; /* of pointers to them: arguments, environment */
@@ -191,6 +192,8 @@ long exec_resize(const struct job *job, uint32_t columns, uint32_t rows);
 
 /* exec_end.c */
 void exec_note_start(struct init *init, struct job *job);
+/* Whether the group's count since it began is its own. */
+bool exec_is_counted(const struct job *job);
 void exec_report(struct init *init, struct job *job);
 
 /* ask.c */

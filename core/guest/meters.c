@@ -62,10 +62,11 @@ bool meter_is_frozen(const struct init *init)
     return read_meter(init->group_files[GROUP_EVENTS], "frozen", &frozen) && frozen == 1;
 }
 
+/* By a place in the storage over which no mount of a profile can stand. */
 bool meter_storage(uint64_t *used_bytes, bool *full)
 {
     struct statfs fs;
-    if (SYS2(SYS_statfs, "/workspace", &fs) < 0) return false;
+    if (SYS2(SYS_statfs, "/dev/shm", &fs) < 0) return false;
     *used_bytes = ((uint64_t)fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
     *full = fs.f_bfree == 0 || fs.f_ffree == 0;
     return true;

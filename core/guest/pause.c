@@ -140,6 +140,8 @@ void pause_step(struct init *init)
     } else if (sys_boot_us() - init->paused_us > FREEZE_LIMIT_US) {
         if (lease_is_over(init)) init_end(init, BC_ENDING_LEASE);
         resume(init);
+        if (init->pause_stream == 0)
+            return; /* nobody asked, and the lease was extended meanwhile */
         ask_answer(init, init->pause_stream, BC_WIRE_ETIMEDOUT, "a process does not stand still");
     }
 }

@@ -31,6 +31,22 @@ static int open_private_dir(int dir, const char *name, mode_t mode)
     return -1;
 }
 
+/* The lock of one range: its descriptor, -1 when somebody else has it or it is gone, -2 with errno.
+ * A file that was removed between open and lock is not the lock of its name any more: somebody has
+ * given it back, and perhaps somebody else has made a new one. Only while the file of the name is
+ * locked may it be removed. `create` is O_CREAT or 0. */
+static int lock_range(int dir, const char *name, int create)
+{
+    int fd = openat(dir, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | create, 0600);
+    if (fd < 0) return errno == ENOENT && create == 0 ? -1 : -2;
+    struct stat st;
+    int rc = flock(fd, LOCK_EX | LOCK_NB), os_error = errno;
+    if (rc == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) return fd;
+    close(fd);
+    errno = os_error;
+    return rc < 0 && os_error != EWOULDBLOCK ? -2 : -1;
+}
+
 /* Removes what killed launchers left: lock files that nobody holds. */
 static void sweep(int slots_fd)
 {
@@ -43,9 +59,9 @@ static void sweep(int slots_fd)
     const struct dirent *entry;
     while ((entry = readdir(dir)) != NULL) {
         if (entry->d_name[0] == '.') continue;
-        int lock = openat(slots_fd, entry->d_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        int lock = lock_range(slots_fd, entry->d_name, 0);
         if (lock < 0) continue;
-        if (flock(lock, LOCK_EX | LOCK_NB) == 0) unlinkat(slots_fd, entry->d_name, 0);
+        unlinkat(slots_fd, entry->d_name, 0);
         close(lock);
     }
     closedir(dir);
@@ -87,20 +103,6 @@ int slots_open(struct world *world, struct failure *why)
     return 0;
 }
 
-/* The lock of one range: its descriptor, -1 when somebody else has it, -2 with errno. A file that
- * was removed between open and lock belongs to a range that is being given back: not ours. */
-static int try_lock(int dir, const char *name)
-{
-    int fd = openat(dir, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) return -2;
-    struct stat st;
-    int rc = flock(fd, LOCK_EX | LOCK_NB), os_error = errno;
-    if (rc == 0 && fstat(fd, &st) == 0 && st.st_nlink > 0) return fd;
-    close(fd);
-    errno = os_error;
-    return rc < 0 && os_error != EWOULDBLOCK ? -2 : -1;
-}
-
 int slot_take(struct world *world, struct slot *slot, struct failure *why)
 {
     if (world->spare_slot_count > 0) {
@@ -114,7 +116,7 @@ int slot_take(struct world *world, struct slot *slot, struct failure *why)
         if (world->slots_held[number / 8] & 1u << number % 8) continue;
         char name[16];
         snprintf(name, sizeof name, "%u", number);
-        int fd = try_lock(world->slots_fd, name);
+        int fd = lock_range(world->slots_fd, name, O_CREAT);
         if (fd == -2) return fail_os(why, errno, "lock a range of ids, /run/barchan/ids/%s", name);
         if (fd < 0) continue;
         world->slots_held[number / 8] |= (unsigned char)(1u << number % 8);

@@ -82,7 +82,7 @@ static void watch_cpu(struct init *init)
         for (int k = 0; k < census.count; k++) {
             if (census.of[k].job == (int)i) used += census.of[k].user_us + census.of[k].system_us;
         }
-        if (counted && job->alone)
+        if (counted && exec_is_counted(job))
             used = user + system - job->cpu_before.user_us - job->cpu_before.system_us;
         if (used > init->limits.cpu_us) job_over_limit(job, BC_EXIT_CPU_TIME);
     }

@@ -11,9 +11,25 @@ typedef struct writer {
     bc_out out;
     const bc_request *request;
     bc_origin origin;
-    int is_own_turn; /* the last turn went back as it came */
-    int is_mixed;    /* and waits for a tool that the server runs */
+    size_t last_turn; /* index of the last assistant message; 0: none */
+    int is_own_turn;  /* the last turn went back as it came */
+    int is_mixed;     /* and waits for a tool that the server runs */
 } writer;
+
+static void put_cache_mark(bc_out *out)
+{
+    bc_out_key(out, "cache_control");
+    bc_out_word(out, "{\"type\":\"ephemeral\"}");
+}
+
+/* On the block that was just written. */
+static void mark_last_block(bc_out *out)
+{
+    if (out->rc < 0 || bc_buf_data(out->buf)[out->buf->len - 1] != '}') return;
+    out->buf->len--;
+    put_cache_mark(out);
+    bc_out_close(out, '}');
+}
 
 static void put_id(bc_out *out, const char *key, const char *id)
 {
@@ -29,9 +45,14 @@ static void put_id(bc_out *out, const char *key, const char *id)
     bc_out_member(out, key, id);
 }
 
+static int is_blank_text(const char *text, size_t len)
+{
+    return strspn(text != NULL ? text : "", " \t\r\n") >= len;
+}
+
 static void put_text_block(bc_out *out, const char *text, size_t len)
 {
-    if (strspn(text != NULL ? text : "", " \t\r\n") >= len) return; /* blank blocks are refused */
+    if (is_blank_text(text, len)) return; /* blank blocks are refused */
     bc_out_open(out, '{');
     bc_out_member(out, "type", "text");
     bc_out_key(out, "text");
@@ -67,7 +88,7 @@ static int is_blank(const bc_message *message)
     size_t count = bc_message_part_count(message);
     for (size_t i = 0; i < count; i++) {
         bc_part part = bc_message_part(message, i);
-        if (part.text == NULL || strspn(part.text, " \t\r\n") < part.text_len) return 0;
+        if (part.text == NULL || !is_blank_text(part.text, part.text_len)) return 0;
     }
     return 1;
 }
@@ -165,7 +186,7 @@ static int put_assistant(writer *w, const bc_message *message, barchan_error *er
     const char *text = bc_json_get_string(message->view, "text", &len);
     size_t calls = bc_message_call_count(message);
     /* A message without content is refused. */
-    if (calls == 0 && strspn(text != NULL ? text : "", " \t\r\n") >= len) return 0;
+    if (calls == 0 && is_blank_text(text, len)) return 0;
     bc_out_open(&w->out, '{');
     bc_out_member(&w->out, "role", "assistant");
     bc_out_key(&w->out, "content");
@@ -204,10 +225,33 @@ static int put_user(writer *w, size_t *index, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL,
                             "messages[%zu]: the content is blank, which Anthropic refuses", *index);
     }
+    if (request->cache && at == w->last_turn && at > 0) mark_last_block(&w->out);
     bc_out_close(&w->out, ']');
     bc_out_close(&w->out, '}');
     *index = at;
     return 0;
+}
+
+static void put_system(writer *w)
+{
+    const bc_request *request = w->request;
+    if (request->system == NULL || !bc_body_key(&w->out, request, "system")) return;
+    if (!request->cache || is_blank_text(request->system, request->system_len)) {
+        bc_out_string(&w->out, request->system, request->system_len);
+        return;
+    }
+    bc_out_open(&w->out, '[');
+    put_text_block(&w->out, request->system, request->system_len);
+    mark_last_block(&w->out);
+    bc_out_close(&w->out, ']');
+}
+
+static size_t last_turn(const bc_request *request)
+{
+    size_t at = request->message_count;
+    while (at > 0 && request->messages[at - 1].role != BC_ROLE_ASSISTANT)
+        at--;
+    return at > 0 ? at - 1 : 0;
 }
 
 static int put_messages(writer *w, barchan_error *err)
@@ -291,7 +335,10 @@ static void put_settings(writer *w, const bc_model_info *model)
     }
     if (request->stream && bc_body_key(&w->out, request, "stream")) bc_out_word(&w->out, "true");
     put_output_config(w);
-    /* At the top: up to the last block that can be, which moves on with a growing conversation. */
+    /* At the top: up to the last block that can be, which moves on with a growing conversation. The
+     * provider looks for what it has up to twenty blocks before a mark; a turn may have more. So
+     * the block that was the last one of the request before is marked as well, and the system
+     * prompt, which other conversations begin with, too. */
     if (request->cache && bc_body_key(&w->out, request, "cache_control")) {
         bc_out_word(&w->out, "{\"type\":\"ephemeral\"}");
     }
@@ -302,7 +349,8 @@ int bc_anthropic_render(const bc_model_info *model, const bc_request *request, b
 {
     writer w = {.out = {.buf = body},
                 .request = request,
-                .origin = {"anthropic", model->name, model->base_url}};
+                .origin = {"anthropic", model->name, model->base_url},
+                .last_turn = last_turn(request)};
     bc_out_open(&w.out, '{');
     if (bc_body_key(&w.out, request, "model")) {
         bc_out_string(&w.out, model->name, strlen(model->name));
@@ -311,9 +359,7 @@ int bc_anthropic_render(const bc_model_info *model, const bc_request *request, b
     /* In the order of the provider's cache: tools, system, messages. */
     put_tools(&w);
     put_choice(&w);
-    if (request->system != NULL && bc_body_key(&w.out, request, "system")) {
-        bc_out_string(&w.out, request->system, request->system_len);
-    }
+    put_system(&w);
     if (bc_body_key(&w.out, request, "messages")) {
         int rc = put_messages(&w, err);
         if (rc < 0) return rc;

@@ -40,8 +40,8 @@ static void detach(barchan_completion *c)
     bc_timer_close(c->grace);
     bc_timer_close(c->again);
     c->grace = c->again = NULL;
-    bc_http_close(c->http);
-    c->http = NULL;
+    bc_exchange_close(c->exchange);
+    c->exchange = NULL;
 }
 
 void bc_completion_end(barchan_completion *c, const bc_buf *reply, const barchan_error *err)

@@ -143,7 +143,7 @@ static int not_a_list(const char *key, size_t max, barchan_error *err)
                         max);
 }
 
-static int parse_messages(bc_request *request, barchan_error *err)
+static int parse_messages(bc_request *request, bc_json_span text, barchan_error *err)
 {
     const json_t *list = bc_json_get_array(request->view, "messages");
     size_t count = json_array_size(list);
@@ -151,10 +151,8 @@ static int parse_messages(bc_request *request, barchan_error *err)
         return not_a_list("messages", BC_MODEL_MAX_MESSAGES, err);
     }
     if (count == 0) return bc_error_set(err, BARCHAN_EINVAL, "'messages' is empty");
-    bc_json_span text;
     bc_json_iter iter;
-    int rc = bc_json_member(request->text, "messages", &text, err);
-    if (rc == 1) rc = bc_json_iter_init(&iter, text, err);
+    int rc = bc_json_iter_init(&iter, text, err);
     if (rc < 0) return rc;
     request->messages = calloc(count, sizeof *request->messages);
     if (request->messages == NULL) return bc_error_nomem(err);
@@ -307,7 +305,11 @@ static int parse_effort(bc_request *request, barchan_error *err)
                         word);
 }
 
-static int parse_settings(bc_request *request, barchan_error *err)
+/* What goes out as it was written. */
+enum { MESSAGES, TOOLS, TEMPERATURE, SCHEMA, EXTRA, MEMBERS };
+
+static int parse_settings(bc_request *request, const bc_json_wanted members[MEMBERS],
+                          barchan_error *err)
 {
     const json_t *view = request->view, *system = json_object_get(view, "system");
     int rc = check_types(view, err);
@@ -322,15 +324,11 @@ static int parse_settings(bc_request *request, barchan_error *err)
     request->stream = bc_json_get_boolean(view, "stream", 0);
     request->cache = bc_json_get_boolean(view, "cache", 0);
     if (json_is_number(json_object_get(view, "temperature"))) {
-        rc = bc_json_member(request->text, "temperature", &request->temperature, err);
+        request->temperature = members[TEMPERATURE].value;
     }
-    if (rc >= 0 && bc_json_get_object(view, "schema") != NULL) {
-        rc = bc_json_member(request->text, "schema", &request->schema, err);
-    }
-    if (rc >= 0) rc = parse_effort(request, err);
-    if (rc >= 0 && bc_json_get_object(view, "extra") != NULL) {
-        rc = bc_json_member(request->text, "extra", &request->extra, err);
-    }
+    if (bc_json_get_object(view, "schema") != NULL) request->schema = members[SCHEMA].value;
+    if (bc_json_get_object(view, "extra") != NULL) request->extra = members[EXTRA].value;
+    rc = parse_effort(request, err);
     if (rc >= 0) rc = parse_choice(request, err);
     return rc < 0 ? rc : parse_stop(request, err);
 }
@@ -360,19 +358,23 @@ static int check_keys(const json_t *view, barchan_error *err)
 
 static int parse(bc_request *request, barchan_error *err)
 {
-    bc_json_span tools;
+    bc_json_wanted members[MEMBERS] = {{.key = "messages"},
+                                       {.key = "tools"},
+                                       {.key = "temperature"},
+                                       {.key = "schema"},
+                                       {.key = "extra"}};
     int rc = bc_json_view(&request->view, request->text.data, request->text.len, 0, err);
     if (rc == BARCHAN_EPROTOCOL) rc = bc_error_recode(err, BARCHAN_EINVAL);
     if (rc == 0 && !json_is_object(request->view)) {
         rc = bc_error_set(err, BARCHAN_EINVAL, "it must be a JSON object");
     }
     if (rc == 0) rc = check_keys(request->view, err);
-    if (rc == 0) rc = parse_messages(request, err);
-    if (rc == 0) rc = parse_settings(request, err);
-    if (rc == 0) rc = bc_json_member(request->text, "tools", &tools, err);
+    if (rc == 0) rc = bc_json_members(request->text, members, MEMBERS, err);
+    if (rc == 0) rc = parse_messages(request, members[MESSAGES].value, err);
+    if (rc == 0) rc = parse_settings(request, members, err);
     const json_t *list = json_object_get(request->view, "tools");
-    if (rc == 1 && !json_is_null(list)) {
-        rc = bc_tools_parse(tools, list, &request->tools, &request->tool_count, err);
+    if (rc == 0 && list != NULL && !json_is_null(list)) {
+        rc = bc_tools_parse(members[TOOLS].value, list, &request->tools, &request->tool_count, err);
     }
     return rc < 0 ? rc : bc_request_check_pairing(request, err);
 }

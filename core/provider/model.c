@@ -24,6 +24,8 @@ static void free_model(barchan_model *model)
         free(*h);
     }
     free(model->headers);
+    bc_recording_close(model->means.recording);
+    bc_playback_close(model->means.playback);
     bc_secrets_clear(&model->secrets);
     free(model);
 }
@@ -123,6 +125,23 @@ static int copy_base_url(barchan_model *model, const barchan_model_options *o, b
     return model->info.base_url != NULL ? 0 : bc_error_nomem(err);
 }
 
+static int set_up_means(barchan_model *model, const barchan_model_options *o, barchan_error *err)
+{
+    bc_exchange_means *means = &model->means;
+    means->rt = model->rt;
+    means->secrets = &model->secrets;
+    means->request_id_header = model->provider->request_id_header;
+    if (o->record_path != NULL && o->replay_path != NULL) {
+        return bc_error_set(err, BARCHAN_EINVAL, "record_path and replay_path exclude each other");
+    }
+    if (o->record_path != NULL) {
+        return bc_recording_open(&means->recording, o->record_path, o->provider, o->name,
+                                 model->info.base_url, means->secrets, err);
+    }
+    if (o->replay_path == NULL) return 0;
+    return bc_playback_open(&means->playback, o->replay_path, o->provider, err);
+}
+
 static int set_up_wire(barchan_model *model, const barchan_model_options *o, barchan_error *err)
 {
     if (o->name == NULL || *o->name == '\0') {
@@ -135,12 +154,17 @@ static int set_up_wire(barchan_model *model, const barchan_model_options *o, bar
         rc = copy_string(o->api_key, &model->info.api_key, err);
     }
     if (rc == 0) rc = copy_headers(model, o->headers, err);
-    if (rc < 0) return rc;
-    return bc_secrets_init(&model->secrets, model->info.api_key, model->info.headers, err);
+    if (rc == 0)
+        rc = bc_secrets_init(&model->secrets, model->info.api_key, model->info.headers, err);
+    return rc < 0 ? rc : set_up_means(model, o, err);
 }
 
 static int set_up_replay(barchan_model *model, const barchan_model_options *o, barchan_error *err)
 {
+    if (o->record_path != NULL) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "record_path is for models over HTTP: a replay has no wire");
+    }
     if (o->replay_path == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL,
                             "the replay provider needs replay_path, the "

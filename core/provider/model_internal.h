@@ -4,9 +4,9 @@
 #define BC_PROVIDER_MODEL_INTERNAL_H
 
 #include <barchan/model.h>
+#include "exchange.h"
 #include "provider.h"
 #include "replay.h"
-#include "runtime/http.h"
 #include "sse.h"
 
 struct barchan_model {
@@ -17,6 +17,7 @@ struct barchan_model {
     bc_model_info info; /* its strings are owned */
     char **headers;
     bc_secrets secrets;
+    bc_exchange_means means;
     int allow_plain_http, connect_timeout_ms, idle_timeout_ms;
     int64_t timeout_ms;
     int max_retries, max_retry_wait_ms;
@@ -58,7 +59,7 @@ struct barchan_completion {
     int64_t deadline_ms;
     int retries;     /* so far */
     bc_timer *again; /* until the next */
-    bc_http *http;
+    bc_exchange *exchange;
     bc_timer *grace; /* after the end of the turn, for the end of the answer */
     bc_answer answer;
     bc_progress progress;
@@ -90,7 +91,7 @@ int bc_completion_delta(barchan_delta_kind kind, bc_json_span data, void *comple
 int bc_wire_start(barchan_completion *c, const bc_request *request, barchan_error *err);
 /* wire_request.c: what is sent */
 int bc_wire_make(barchan_completion *c, const bc_request *request, barchan_error *err);
-int bc_wire_send(barchan_completion *c, const bc_http_handlers *handlers, barchan_error *err);
+int bc_wire_send(barchan_completion *c, const bc_exchange_handlers *handlers, barchan_error *err);
 void bc_wire_forget(bc_wire_request *request);
 /* retry.c: how long to wait before the request is sent again; -1: it is not. `now_ms` and
  * `deadline_ms` are of the same clock. */

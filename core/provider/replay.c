@@ -1,13 +1,10 @@
 #include "replay.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include "base/cleanup.h"
 #include "json_out.h"
+#include "lines.h"
 #include "reply.h"
 
 struct bc_replay {
@@ -16,33 +13,6 @@ struct bc_replay {
     bc_json_span *replies;
     size_t count, capacity, next;
 };
-
-static int read_file(bc_replay *replay, barchan_error *err)
-{
-    struct stat st;
-    /* Non-blocking: a FIFO must not hang the open. */
-    cleanup_close int fd = open(replay->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    if (fd < 0 || fstat(fd, &st) < 0) {
-        return bc_error_set_os(err, errno, "read the transcript %.200s", replay->path);
-    }
-    if (!S_ISREG(st.st_mode)) {
-        return bc_error_set(err, S_ISDIR(st.st_mode) ? BARCHAN_EISDIR : BARCHAN_ENOTREG,
-                            "read the transcript %.200s: it is no regular file", replay->path);
-    }
-    char block[1 << 16];
-    for (;;) {
-        ssize_t n = read(fd, block, sizeof block);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return bc_error_set_os(err, errno, "read the transcript %.200s", replay->path);
-        if (n == 0) return 0;
-        int rc = bc_buf_append(&replay->file, block, (size_t)n);
-        if (rc == BARCHAN_ENOMEM) return bc_error_nomem(err);
-        if (rc < 0) {
-            return bc_error_set(err, rc, "the transcript %.200s is larger than %u bytes",
-                                replay->path, BC_JSON_MAX_BYTES);
-        }
-    }
-}
 
 /* What a script relies on in each call. */
 static int wrong(barchan_error *err, const char *what)
@@ -149,13 +119,9 @@ static int add_reply(bc_replay *replay, bc_json_span reply, barchan_error *err)
     return 0;
 }
 
-static int take_line(bc_replay *replay, bc_json_span line, barchan_error *err)
+static int take_line(const json_t *view, bc_json_span line, void *ud, barchan_error *err)
 {
-    cleanup_json json_t *view = NULL;
     bc_json_span reply;
-    if (strspn(line.data, " \t\r") >= line.len) return 0;
-    int rc = bc_json_view(&view, line.data, line.len, 0, err);
-    if (rc < 0) return rc;
     const char *type = bc_json_get_string(view, "type", NULL);
     if (type != NULL && strcmp(type, "transcript") == 0 &&
         bc_json_get_integer(view, "version", 1) != 1) {
@@ -163,29 +129,14 @@ static int take_line(bc_replay *replay, bc_json_span line, barchan_error *err)
                             "transcript version %lld; version 1 is known",
                             (long long)bc_json_get_integer(view, "version", 0));
     }
-    if (type == NULL || strcmp(type, "model_reply") != 0) return 0;
-    rc = check_reply(json_object_get(view, "reply"), err);
-    if (rc == 0) rc = bc_json_member(line, "reply", &reply, err);
-    return rc == 1 ? add_reply(replay, reply, err) : rc;
-}
-
-static int take_lines(bc_replay *replay, barchan_error *err)
-{
-    const char *at = bc_buf_data(&replay->file);
-    size_t left = replay->file.len;
-    for (size_t number = 1; left > 0; number++) {
-        const char *lf = memchr(at, '\n', left);
-        size_t len = lf != NULL ? (size_t)(lf - at) : left;
-        int rc = take_line(replay, (bc_json_span){at, len}, err);
-        if (rc < 0) {
-            bc_error_context(err, "the transcript %.200s, line %zu", replay->path, number);
-            return rc;
-        }
-        len += lf != NULL;
-        at += len;
-        left -= len;
+    if (type != NULL && strcmp(type, "recording") == 0) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "it is a recording of a wire: play it with its own provider");
     }
-    return 0;
+    if (type == NULL || strcmp(type, "model_reply") != 0) return 0;
+    int rc = check_reply(json_object_get(view, "reply"), err);
+    if (rc == 0) rc = bc_json_member(line, "reply", &reply, err);
+    return rc == 1 ? add_reply(ud, reply, err) : rc;
 }
 
 int bc_replay_open(bc_replay **out, const char *path, barchan_error *err)
@@ -194,8 +145,9 @@ int bc_replay_open(bc_replay **out, const char *path, barchan_error *err)
     if (replay == NULL) return bc_error_nomem(err);
     bc_buf_init(&replay->file, BC_JSON_MAX_BYTES);
     replay->path = strdup(path);
-    int rc = replay->path == NULL ? bc_error_nomem(err) : read_file(replay, err);
-    if (rc == 0) rc = take_lines(replay, err);
+    int rc = replay->path == NULL
+                 ? bc_error_nomem(err)
+                 : bc_lines_read(path, "transcript", &replay->file, take_line, replay, err);
     if (rc < 0) {
         bc_replay_close(replay);
         return rc;

@@ -261,7 +261,8 @@ static int settle_id(bc_reply *reply, size_t index)
     uint64_t salt = index;
     /* Ids of a conversation must differ: the response's own id sees to that, where it has one. */
     char random[33];
-    const char *seed = reply->id[0] != '\0' ? reply->id : random;
+    const char *given = reply->id_seed != NULL && *reply->id_seed != '\0' ? reply->id_seed : random;
+    const char *seed = reply->id[0] != '\0' ? reply->id : given;
     int rc = seed == random ? bc_random_hex(random, sizeof random - 1) : 0;
     if (rc < 0) return rc;
     do {

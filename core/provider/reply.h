@@ -45,6 +45,7 @@ typedef struct bc_reply {
     bc_delta_fn on_delta; /* may be NULL */
     void *ud;
     const bc_secrets *secrets; /* what errors must not quote; may be NULL */
+    const char *id_seed;       /* of ids that are made; "" or NULL: by chance; borrowed */
     int shown;                 /* a delta was given since the turn began */
 
     bc_buf text, reasoning, refusal;

@@ -121,3 +121,21 @@ void bc_secret_error(const bc_secrets *secrets, barchan_error *err)
     bc_secret_line(secrets, err->request_id, sizeof err->request_id, from.request_id,
                    strlen(from.request_id));
 }
+
+int bc_secret_hide(const bc_secrets *secrets, bc_buf *to, const char *text, size_t len)
+{
+    int found = 0, rc = 0;
+    size_t from = 0; /* what stands before it is written */
+    for (size_t i = 0; i < len && rc == 0;) {
+        size_t hidden = begins(secrets, text + i, len - i);
+        if (hidden > 0) {
+            found = 1;
+            rc = bc_buf_append(to, text + from, i - from);
+            if (rc == 0) rc = bc_buf_append_string(to, "***");
+            from = i + hidden;
+        }
+        i += hidden > 0 ? hidden : 1;
+    }
+    if (rc == 0 && found) rc = bc_buf_append(to, text + from, len - from);
+    return rc < 0 ? rc : found;
+}

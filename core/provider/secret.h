@@ -6,7 +6,7 @@
 #define BC_PROVIDER_SECRET_H
 
 #include <stddef.h>
-#include "base/error.h"
+#include "base/buf.h"
 
 /* The key, with and without its scheme, and the values of headers that carry credentials. */
 typedef struct bc_secrets {
@@ -23,7 +23,10 @@ void bc_secrets_clear(bc_secrets *secrets);
  * spaces. A secret is looked for before the text is cut, so no part of one is left at the end.
  * `secrets` may be NULL. */
 void bc_secret_line(const bc_secrets *secrets, char *to, size_t size, const char *text, size_t len);
-/* The same for all texts of a filled error, in place. */
+/* Appends all of the text, of any size, with "***" for secrets and nothing else changed; 1. When
+ * there is none in it, appends nothing; 0. Negative: the buffer's failure. */
+int bc_secret_hide(const bc_secrets *secrets, bc_buf *to, const char *text, size_t len);
+/* The same as bc_secret_line for all texts of a filled error, in place. */
 void bc_secret_error(const bc_secrets *secrets, barchan_error *err);
 
 #endif

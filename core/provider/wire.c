@@ -10,14 +10,14 @@
 
 static void take_headers(const barchan_completion *c, barchan_error *err)
 {
-    if (c->http == NULL || bc_http_status(c->http) == 0) return;
+    if (c->exchange == NULL || bc_exchange_status(c->exchange) == 0) return;
     if (err->request_id[0] == '\0') {
         snprintf(err->request_id, sizeof err->request_id, "%s", c->request_id);
     }
-    if (bc_http_status(c->http) < 400) return;
-    long retry_after_ms = bc_http_retry_after_ms(c->http);
+    if (bc_exchange_status(c->exchange) < 400) return;
+    long retry_after_ms = bc_exchange_retry_after_ms(c->exchange);
     if (retry_after_ms >= 0) err->retry_after_ms = retry_after_ms; /* otherwise the body's */
-    const char *should = bc_http_header(c->http, "x-should-retry");
+    const char *should = bc_exchange_header(c->exchange, "x-should-retry");
     if (should == NULL || err->code == BARCHAN_EQUOTA) return;
     if (strcmp(should, "true") == 0) err->retryable = 1;
     if (strcmp(should, "false") == 0) err->retryable = 0;
@@ -37,8 +37,9 @@ static int begin_again(barchan_completion *c, int64_t wait_ms, const barchan_err
     bc_out_member(&out, "error", why->message);
     bc_out_member(&out, "code", barchan_status_name(why->code));
     bc_out_close(&out, '}');
-    bc_http_close(c->http);
-    c->http = NULL;
+    bc_exchange_close(c->exchange);
+    c->exchange = NULL;
+    c->reply.id_seed = NULL;
     bc_timer_set(c->grace, -1);
     bc_sse_clear(&c->sse);
     bc_buf_reset(&c->body);
@@ -63,7 +64,7 @@ static void end_failed(barchan_completion *c, int rc, barchan_error *err)
         bc_completion_end(c, NULL, err);
     } else if (begin_again(c, wait, err)) {
         c->retries++;
-        bc_timer_set(c->again, wait);
+        bc_timer_set(c->again, c->model->means.playback != NULL ? 0 : wait); /* nobody is spared */
     }
 }
 
@@ -102,15 +103,15 @@ static int read_json(barchan_completion *c, barchan_error *err)
 static int redirected(const barchan_completion *c, barchan_error *err)
 {
     char target[BC_MODEL_MAX_ERROR_DETAIL];
-    const bc_http *http = c->http;
-    const char *where = bc_http_header(http, "location");
+    const bc_exchange *exchange = c->exchange;
+    const char *where = bc_exchange_header(exchange, "location");
     if (where == NULL) where = "nowhere";
     bc_secret_line(&c->model->secrets, target, sizeof target, where, strlen(where));
     bc_error_set(err, BARCHAN_EPROTOCOL,
                  "the server redirects to %s (HTTP %d); redirects are not followed, set base_url "
                  "to where the API is",
-                 target, bc_http_status(http));
-    err->http_status = bc_http_status(http);
+                 target, bc_exchange_status(exchange));
+    err->http_status = bc_exchange_status(exchange);
     return BARCHAN_EPROTOCOL;
 }
 
@@ -123,10 +124,10 @@ static int read_rest(barchan_completion *c, barchan_error *err)
         return rc < 0 || c->ended ? rc : c->model->provider->end(c->reader, err);
     case BC_ANSWER_JSON: return read_json(c, err);
     case BC_ANSWER_ERROR:
-        if (bc_http_status(c->http) < 400 && bc_http_status(c->http) >= 300) {
+        if (bc_exchange_status(c->exchange) < 400 && bc_exchange_status(c->exchange) >= 300) {
             return redirected(c, err);
         }
-        return bc_provider_http_error(err, bc_http_status(c->http), c->content_type,
+        return bc_provider_http_error(err, bc_exchange_status(c->exchange), c->content_type,
                                       bc_buf_data(&c->body), c->body.len, &c->model->secrets);
     default:
         rc = bc_error_set(err, BARCHAN_EPROTOCOL, "the server's answer is empty");
@@ -166,16 +167,17 @@ static int on_event(const char *name, bc_json_span data, void *ud, barchan_error
     return 0;
 }
 
-static void on_head(bc_http *http, void *ud)
+static void on_head(void *ud)
 {
     barchan_completion *c = ud;
-    const char *type = bc_http_header(http, "content-type");
-    const char *id = bc_http_header(http, c->model->provider->request_id_header);
-    if (id == NULL) id = bc_http_header(http, "x-request-id");
+    const bc_exchange *exchange = c->exchange;
+    const char *type = bc_exchange_header(exchange, "content-type");
+    const char *id = bc_exchange_header(exchange, c->model->provider->request_id_header);
+    if (id == NULL) id = bc_exchange_header(exchange, "x-request-id");
     if (id == NULL) id = "";
     snprintf(c->content_type, sizeof c->content_type, "%s", type != NULL ? type : "");
     bc_secret_line(&c->model->secrets, c->request_id, sizeof c->request_id, id, strlen(id));
-    if (bc_http_status(http) >= 300) c->answer = BC_ANSWER_ERROR;
+    if (bc_exchange_status(exchange) >= 300) c->answer = BC_ANSWER_ERROR;
 }
 
 /* The first byte tells more than the content type: servers that ignore "stream", send events as
@@ -218,7 +220,7 @@ static int take_body(barchan_completion *c, const char *data, size_t len, barcha
     return rc < 0 ? bc_error_set(err, rc, "the answer is too large") : 0;
 }
 
-static void on_body(bc_http *http, const char *data, size_t len, void *ud)
+static void on_body(const char *data, size_t len, void *ud)
 {
     barchan_completion *c = ud;
     barchan_error err = {0};
@@ -232,12 +234,12 @@ static void on_body(bc_http *http, const char *data, size_t len, void *ud)
     bc_completion_release(c);
 }
 
-static void on_done(bc_http *http, const barchan_error *err, void *ud)
+static void on_done(const barchan_error *err, void *ud)
 {
     barchan_completion *c = ud;
     /* An answer that breaks off after the turn's end has lost nothing, and an error's status says
      * more than how its words broke off. */
-    int refused = c->answer == BC_ANSWER_ERROR && bc_http_status(http) >= 400;
+    int refused = c->answer == BC_ANSWER_ERROR && bc_exchange_status(c->exchange) >= 400;
     if (err == NULL || c->turn_ended || refused) {
         finish(c);
         return;
@@ -253,7 +255,7 @@ static void on_done(bc_http *http, const barchan_error *err, void *ud)
 
 static int send_once(barchan_completion *c, barchan_error *err)
 {
-    bc_http_handlers handlers = {on_head, on_body, on_done, c};
+    bc_exchange_handlers handlers = {on_head, on_body, on_done, c};
     if (c->reader != NULL) c->model->provider->reader_destroy(c->reader);
     bc_sse_init(&c->sse, on_event, c);
     c->reader = c->model->provider->reader_create(&c->reply);

@@ -70,7 +70,7 @@ int bc_wire_make(barchan_completion *c, const bc_request *request, barchan_error
     return rc;
 }
 
-int bc_wire_send(barchan_completion *c, const bc_http_handlers *handlers, barchan_error *err)
+int bc_wire_send(barchan_completion *c, const bc_exchange_handlers *handlers, barchan_error *err)
 {
     const barchan_model *model = c->model;
     int64_t left = c->deadline_ms - bc_clock_ms();
@@ -84,5 +84,7 @@ int bc_wire_send(barchan_completion *c, const bc_http_handlers *handlers, barcha
                                .timeout_ms = left > 0 ? left : 1,
                                .max_body_bytes = BC_JSON_MAX_BYTES,
                                .allow_plain = model->allow_plain_http};
-    return bc_http_start(&c->http, model->rt, &options, handlers, err);
+    int rc = bc_exchange_start(&c->exchange, &model->means, &options, handlers, err);
+    if (rc == 0) c->reply.id_seed = bc_exchange_id_seed(c->exchange);
+    return rc;
 }

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/timerfd.h>
@@ -15,8 +16,10 @@
 struct barchan_cancel {
     atomic_int references;
     atomic_int triggered;
-    _Atomic int64_t deadline_ns; /* 0: none */
-    int event_fd;                /* a timer; readable for ever once triggered: nobody reads it */
+    _Atomic int64_t deadline_ns;   /* 0: none */
+    pthread_mutex_t deadline_lock; /* whoever sets it also sets the timer to it */
+    pid_t pid;                     /* a forked child has the same timer and leaves it alone */
+    int event_fd;                  /* a timer; readable for ever once triggered: nobody reads it */
 };
 
 static int64_t now_ns(void)
@@ -26,8 +29,14 @@ static int64_t now_ns(void)
     return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
+static int is_parents(const barchan_cancel *cancel)
+{
+    return cancel->pid != getpid();
+}
+
 static void arm(const barchan_cancel *cancel, int64_t at_ns)
 {
+    if (is_parents(cancel)) return;
     struct itimerspec spec = {.it_value = {at_ns / 1000000000, at_ns % 1000000000}};
     timerfd_settime(cancel->event_fd, TFD_TIMER_ABSTIME, &spec, NULL);
 }
@@ -45,15 +54,19 @@ int barchan_cancel_create(barchan_cancel **out, barchan_error *err)
         return bc_error_set_os(err, os_error, "create a cancel token");
     }
     atomic_store(&cancel->references, 1);
+    pthread_mutex_init(&cancel->deadline_lock, NULL);
+    cancel->pid = getpid();
     *out = cancel;
     return 0;
 }
 
+/* The flag comes first: whoever sets the timer to something else looks at it afterwards. */
 void barchan_cancel_trigger(barchan_cancel *cancel)
 {
-    if (cancel == NULL || atomic_exchange(&cancel->triggered, 1)) return;
+    if (cancel == NULL) return;
     int saved = errno; /* a signal handler must leave it alone */
-    arm(cancel, 1);    /* long past */
+    atomic_store(&cancel->triggered, 1);
+    arm(cancel, 1); /* long past */
     errno = saved;
 }
 
@@ -66,9 +79,15 @@ void barchan_cancel_after(barchan_cancel *cancel, int64_t ms)
     }
     if (ms > MAX_AFTER_MS) ms = MAX_AFTER_MS;
     int64_t at = now_ns() + ms * 1000000;
+    if (is_parents(cancel)) { /* where the lock may be held for ever */
+        atomic_store(&cancel->deadline_ns, at);
+        return;
+    }
+    pthread_mutex_lock(&cancel->deadline_lock);
     atomic_store(&cancel->deadline_ns, at);
     arm(cancel, at);
     if (atomic_load(&cancel->triggered)) arm(cancel, 1); /* another thread was first */
+    pthread_mutex_unlock(&cancel->deadline_lock);
 }
 
 int barchan_cancel_triggered(const barchan_cancel *given)
@@ -78,7 +97,7 @@ int barchan_cancel_triggered(const barchan_cancel *given)
     if (atomic_load(&cancel->triggered)) return 1;
     int64_t deadline = atomic_load(&cancel->deadline_ns);
     if (deadline == 0 || now_ns() < deadline) return 0;
-    atomic_store(&cancel->triggered, 1);
+    barchan_cancel_trigger(cancel); /* or it would move with a later deadline */
     return 1;
 }
 
@@ -92,6 +111,7 @@ void barchan_cancel_release(barchan_cancel *cancel)
 {
     if (cancel == NULL || atomic_fetch_sub(&cancel->references, 1) != 1) return;
     close(cancel->event_fd);
+    pthread_mutex_destroy(&cancel->deadline_lock);
     free(cancel);
 }
 

@@ -324,6 +324,8 @@ int barchan_sandbox_exec_start(barchan_exec **out, barchan_sandbox *sbx,
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0 && sbx->state == BARCHAN_SANDBOX_PAUSED) {
         rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is paused: resume it first");
+    } else if (rc == 0 && sbx->pauses_asked > 0) {
+        rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is just being paused");
     }
     if (rc == 0 && (given == NULL || done == NULL)) {
         rc = bc_error_set(err, BARCHAN_EINVAL, "options and done are needed");

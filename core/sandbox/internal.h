@@ -76,6 +76,7 @@ struct barchan_sandbox {
     uint64_t exec_us[2]; /* sum of the results: user, system */
     uint64_t bytes_in, bytes_out, execs;
     struct usage_call *last_calls;    /* waiting for the last count */
+    int pauses_asked;                 /* lease.c: not answered yet */
     struct bc_connection *connection; /* connect.c; NULL: this process has it */
     /* backend_namespace.c */
     uint32_t tag;

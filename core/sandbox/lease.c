@@ -58,6 +58,7 @@ static int on_answer(bc_wire_reader *in, const barchan_error *err, void *ud)
 {
     struct pause_call *call = ud;
     if (err == NULL && !bc_wire_done(in)) return -1;
+    if (call->pause) call->sbx->pauses_asked--;
     if (err == NULL) bc_sandbox_set_paused(call->sbx, call->pause);
     call->done(err, call->ud);
     bc_sandbox_unref(call->sbx);
@@ -79,7 +80,10 @@ static int start(barchan_sandbox *sbx, int pause, barchan_sandbox_done_fn done, 
     *call = (struct pause_call){.sbx = sbx, .pause = pause, .done = done, .ud = ud};
     bc_sandbox_ref(sbx);
     rc = bc_ask_start(sbx, pause ? BC_ASK_PAUSE : BC_ASK_RESUME, 0, on_answer, call, err);
-    if (rc == 0) return 0;
+    if (rc == 0) {
+        if (pause) sbx->pauses_asked++;
+        return 0;
+    }
     bc_sandbox_unref(sbx);
     free(call);
     return rc;

@@ -21,7 +21,8 @@ static int is_below(const char *path, const char *tree)
     return strncmp(path, tree, len) == 0 && path[len] == '/';
 }
 
-/* Where the storage is; elsewhere the template is read-only and has no place for it. */
+/* Where the storage is; elsewhere the template is read-only and has no place for it. Not over
+ * /dev/shm: by that place the guest measures the storage. */
 static int is_target(const char *path)
 {
     static const char *const whole[] = {"/workspace", "/home/user"};

@@ -147,7 +147,9 @@ function Run:call(call, run_call, may_run)
   if decided then
     local reason = decided.reason or "the policy does not allow it"
     message = messages.tool_result(call, "not run: denied: " .. reason, true)
-    if decided.action == "stop" then self.stopped = self.stopped or "denied" end
+    if decided.action == "stop" and not self.stopped then
+      self.stopped, self.reason = "denied", reason
+    end
   else
     message = run_call(call)
   end
@@ -192,7 +194,11 @@ function Run:limit()
   if self.stopped then return self.stopped end
   local used = self.usage.output_tokens or 0
   if a.max_output_tokens and used >= a.max_output_tokens then return "budget" end
-  if a.policies:ask_turn(self) then return "denied" end
+  local decided = a.policies:ask_turn(self)
+  if decided then
+    self.reason = decided.reason or "the policy does not allow it"
+    return "denied"
+  end
 end
 
 -- After `max_steps` the model gets one turn without tools, so that the work is not lost.
@@ -262,6 +268,7 @@ function Run:result(stop_reason, err)
   return {
     text = self.text,
     stop_reason = stop_reason,
+    reason = stop_reason == "denied" and self.reason or nil,
     error = err,
     usage = self.usage,
     cost = self.cost,
@@ -285,15 +292,16 @@ function Run:finish(stop_reason, err)
   -- The end is told even when what listens has failed before.
   pcall(self.emit, self, {
     type = "run_finished", stop_reason = stop_reason, error = error_fields(err), text = self.text,
-    usage = self.usage, cost = self.cost,
+    reason = stop_reason == "denied" and self.reason or nil, usage = self.usage, cost = self.cost,
   })
 end
 
 --- Runs the agent on a prompt (text, a message, or a list of messages to go on from). Always returns
---- a result: { text, stop_reason, error, usage, cost, messages, turns, run_id }. `cost` is in dollars,
---- nil when a price is not known (barchan.prices). stop_reason is one of
+--- a result: { text, stop_reason, reason, error, usage, cost, messages, turns, run_id }. `cost` is in
+--- dollars, nil when a price is not known (barchan.prices). stop_reason is one of
 --- end_turn, stop_sequence, max_steps, max_tokens, refusal, content_filter, context_window,
---- pause_turn, budget, denied, cancelled, error; `error` is set with error and cancelled.
+--- pause_turn, budget, denied, cancelled, error; `error` is set with error and cancelled,
+--- `reason` with denied: what the policy said.
 ---@param prompt string|table
 ---@return table result
 function Agent:run(prompt)

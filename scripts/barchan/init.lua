@@ -29,6 +29,7 @@ local barchan = {
 
   -- models and conversations
   model = model.create, -- { provider, name, … } -> model | nil, err
+  recorded = model.recorded, -- (path) -> options of the model that plays the file
   fallback = fallback, -- { model, … } -> a model that asks the next one when one cannot answer
   user = messages.user, -- (text | parts) -> message
   tool_result = messages.tool_result, -- (call, content, is_error) -> message

@@ -5,6 +5,7 @@ local messages = require "barchan.messages"
 local options = require "barchan.options"
 local presets = require "barchan.presets"
 local prices = require "barchan.prices"
+local replies = require "barchan.reply"
 local schema = require "barchan.schema"
 local toolset = require "barchan.toolset"
 
@@ -19,7 +20,8 @@ local create_spec = {
   headers = "table",
   allow_plain_http = "boolean",
   max_tokens = "integer",
-  replay = "string",
+  replay = "string", -- what is played: a transcript, or of a provider over HTTP a recording of its wire
+  record = "string", -- a new file: the bytes of the wire, to be played later
   connect_timeout = "number",
   idle_timeout = "number",
   timeout = "number",
@@ -116,10 +118,10 @@ end
 
 -- A turn that was recorded is played whatever the options, so the options would be forgotten.
 local function check_replay(given, config)
-  if config.provider ~= "replay" then
-    if given.replay then error("model: option 'replay' goes with provider = \"replay\"", 3) end
-    return
+  if given.replay and given.record then
+    error("model: options 'replay' and 'record' exclude each other", 3)
   end
+  if config.provider ~= "replay" then return end
   no_http_options(given, "a replay", { provider = true, name = true, stream = true, replay = true })
   if not given.replay then
     error("model: option 'replay' is missing: the JSONL transcript to play", 3)
@@ -149,7 +151,7 @@ end
 
 --- A model of a provider ("anthropic", "openai", "openai-responses", "gemini", "replay"), of a preset
 --- (see barchan.presets), or one whose `complete` is a function of yours. The key comes from the
---- environment unless given. `replay` is the transcript to play.
+--- environment unless given. `replay` is the transcript to play, or the recording of a wire.
 ---@return barchan.Model? model
 ---@return table? err
 function model.create(given)
@@ -169,11 +171,12 @@ function model.create(given)
   check_replay(given, config)
   local known = not preset and environment[config.provider]
   local at_home = known and not config.base_url and not core.util.getenv(known.base_url)
-  if preset and preset.key and not config.api_key and not core.util.has_key(preset.key) then
+  local offline = config.replay ~= nil -- nobody is asked: no key is needed
+  if preset and preset.key and not offline and not config.api_key and not core.util.has_key(preset.key) then
     return nil, no_key(given.provider, preset.key)
   end
   if known and (not config.base_url or config.use_key) then
-    if not config.api_key and not core.util.has_key(known.key) and not config.base_url
+    if not offline and not config.api_key and not core.util.has_key(known.key) and not config.base_url
       and not core.util.getenv(known.base_url) then
       return nil, no_key(config.provider, known.key)
     end
@@ -190,6 +193,27 @@ function model.create(given)
     extra = preset and preset.extra,
     at_home = at_home, -- at the provider's own address
   }, Model)
+end
+
+--- The options of a model that plays this file: a recording of a wire names its provider, model and
+--- address itself; anything else is taken for a transcript.
+---@return table? options
+---@return table? err
+function model.recorded(path)
+  local ok, err = core.host.check_file(path)
+  if not ok then return nil, err end
+  local file, problem = io.open(path, "r")
+  if not file then return nil, core.util.error { code = "io", message = problem, retryable = false } end
+  local first = file:read "l"
+  file:close()
+  local header = first and core.json.decode(first)
+  if type(header) ~= "table" or header.type ~= "recording" then
+    return { provider = "replay", replay = path }
+  end
+  return {
+    provider = header.provider, name = header.model, base_url = header.base_url, replay = path,
+    allow_plain_http = true, -- nobody is asked
+  }
 end
 
 local function request_of(self, given)
@@ -221,28 +245,6 @@ local function request_of(self, given)
   return request
 end
 
--- What a function returned, as a whole reply.
-local function whole_reply(reply)
-  if type(reply) ~= "table" then
-    error("model: complete must return a reply or nil and an error, got " .. type(reply), 0)
-  end
-  reply.role = "assistant"
-  reply.text = reply.text or ""
-  reply.tool_calls = reply.tool_calls or {}
-  reply.usage = reply.usage or {}
-  if type(reply.text) ~= "string" or type(reply.tool_calls) ~= "table" or type(reply.usage) ~= "table" then
-    error("model: complete returned a reply whose text, tool_calls or usage is of a wrong type", 0)
-  end
-  for i, call in ipairs(reply.tool_calls) do
-    if type(call) ~= "table" or type(call.id) ~= "string" or type(call.name) ~= "string"
-      or type(call.arguments) ~= "table" then
-      error(("model: complete returned a reply whose call %d lacks id, name or arguments"):format(i), 0)
-    end
-  end
-  reply.stop_reason = reply.stop_reason or (#reply.tool_calls > 0 and "tool_use" or "end_turn")
-  return reply
-end
-
 -- { attempt = the coming one, wait = seconds, error = message, code }
 local function retry_of(json)
   local retry = core.json.decode(json)
@@ -253,7 +255,7 @@ end
 local function ask(self, request, wants, emit)
   if self.scripted then
     local reply, err = self.scripted.complete(request, emit)
-    if reply ~= nil or err == nil then return whole_reply(reply) end
+    if reply ~= nil or err == nil then return replies.complete(reply) end
     if type(err) == "table" and getmetatable(err) == nil then err = core.util.error(err) end
     return nil, err
   end

@@ -135,7 +135,8 @@ local function kind_of(path)
     what = "script",
     take = take,
     build = function(taken) return taken.functions end,
-    compare = function(old, new) return old.text ~= new.text and { file = path } or nil end,
+    same = function(old, new) return old.text == new.text end,
+    compare = function() return { file = path } end,
   }
 end
 

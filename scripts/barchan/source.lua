@@ -5,7 +5,8 @@
 --   what                  -> "tools": the events are tools_reloaded and tools_reload_failed
 --   take(dirs)            -> a snapshot, or nil and { file, line, message }
 --   build(taken)          -> the value; throws what is wrong with it
---   compare(old, new)     -> the fields of the event, for two snapshots; nil: nothing has changed
+--   same(old, new)        -> whether nothing has changed between two snapshots
+--   compare(old, new)     -> the fields of the event for them
 local _, core = ...
 
 local snapshot = require "barchan.snapshot"
@@ -40,8 +41,9 @@ end
 ---@return barchan.Source
 function source.open_dirs(given, what, take, build)
   local dirs = type(given.dir) == "string" and { given.dir } or given.dir or {}
-  local function compare(old, new) return old.texts ~= new.texts and snapshot.compare(old, new) or nil end
-  return source.open(dirs, { what = what, take = take, build = build, compare = compare }, given)
+  local function same(old, new) return old.texts == new.texts end
+  local kind = { what = what, take = take, build = build, same = same, compare = snapshot.compare }
+  return source.open(dirs, kind, given)
 end
 
 -- A value of what is there now: value, taken | nil, problem.
@@ -53,7 +55,8 @@ local function make(self)
   return nil, { file = self.dirs[1], message = tool.message(value) }
 end
 
---- Makes the value anew: an event when something came of it, nil when nothing has changed.
+--- Makes the value anew: an event when something came of it, nil when nothing has changed. Taking back what
+--- was wrong is an event, too, with no difference in it.
 function Source:reload()
   local value, taken = make(self)
   if value == nil then
@@ -64,9 +67,8 @@ function Source:reload()
     local what = self.kind.what .. "_reload_failed"
     return { type = what, file = problem.file, line = problem.line, message = text }
   end
+  if self.kind.same(self.taken, taken) and not self.problem then return nil end
   local event = self.kind.compare(self.taken, taken)
-  if not event and not self.problem then return nil end
-  event = event or {}
   self.taken, self.value, self.problem = taken, value, nil
   event.type = self.kind.what .. "_reloaded"
   return event

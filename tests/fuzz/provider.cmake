@@ -10,7 +10,7 @@ set(provider_sources ${base_sources} fixed_random.c)
 foreach(name anthropic anthropic_block anthropic_request error_map gemini gemini_parts gemini_partial
         gemini_request json_out message message_parts
         openai_chat openai_chat_calls openai_chat_details openai_chat_labels openai_chat_request openai_chat_turn
-        openai_responses openai_responses_items openai_responses_request openai_responses_turn pairing
+        openai_responses openai_responses_items openai_responses_request openai_responses_turn openai_tools pairing
         provider reply reply_json secret sse text tools_render)
   list(APPEND provider_sources ${core}/provider/${name}.c)
 endforeach()

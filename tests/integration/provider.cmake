@@ -34,11 +34,11 @@ add_test(NAME integration/provider_scale COMMAND provider_scale)
 
 barchan_server_suite(http_client)
 barchan_server_suite(provider_cancel)
-foreach(name provider_http provider_errors provider_addresses provider_retry)
+foreach(name provider_http provider_errors provider_addresses provider_retry provider_record)
   barchan_server_suite(${name} provider_server.c)
 endforeach()
 foreach(name http_client provider_cancel provider_http provider_errors provider_addresses
-        provider_retry)
+        provider_retry provider_record)
   add_test(NAME integration/${name} COMMAND ${name})
   set_tests_properties(integration/${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
 endforeach()

@@ -12,9 +12,12 @@
 /* Four protocols, streaming and not. */
 enum { ROUNDS = 8 };
 
-static barchan_model *model_of(const char *provider)
+/* `test` names the client: the server counts for each by itself. */
+static barchan_model *model_for(const char *provider, const char *test, int max_retries)
 {
-    char url[64];
+    char url[64], header[64];
+    const char *const headers[] = {header, NULL};
+    snprintf(header, sizeof header, "x-test-id: %s", test);
     barchan_model *model = NULL;
     barchan_error err;
     snprintf(url, sizeof url, "http://127.0.0.1:%d", server.port);
@@ -23,10 +26,16 @@ static barchan_model *model_of(const char *provider)
                                .name = "some-model",
                                .base_url = url,
                                .api_key = "any-key",
-                               .max_retries = -1};
+                               .headers = headers,
+                               .max_retries = max_retries};
     int rc = barchan_model_create(&model, rt, &o, &err);
     ck_assert_msg(rc == 0, "%s", rc < 0 ? err.message : "");
     return model;
+}
+
+static barchan_model *model_of(const char *provider)
+{
+    return model_for(provider, "any", -1);
 }
 
 static json_t *conversation(const char *prompt, int stream)
@@ -67,11 +76,16 @@ static void answer(json_t *request, json_t *reply, const char *result)
 
 typedef struct shown {
     char text[200], calls[200];
+    int retries, restarts;
 } shown;
 
 static void on_delta(barchan_delta_kind kind, const char *data, size_t len, void *ud)
 {
     shown *s = ud;
+    s->retries += kind == BARCHAN_DELTA_RETRY;
+    s->restarts += kind == BARCHAN_DELTA_RESTART;
+    if (kind == BARCHAN_DELTA_RESTART) s->text[0] = '\0';
+    if (kind != BARCHAN_DELTA_TOOL_CALL && kind != BARCHAN_DELTA_TEXT) return;
     char *to = kind == BARCHAN_DELTA_TOOL_CALL ? s->calls : s->text;
     snprintf(to + strlen(to), 200 - strlen(to), "%.*s", (int)len, data);
 }
@@ -142,10 +156,42 @@ START_TEST(its_errors_are_typed)
 }
 END_TEST
 
+/* 429, 529, an answer that breaks off: the loop goes on, and each call runs once. Without streaming
+ * there is nothing that breaks off. */
+START_TEST(a_loop_through_failures)
+{
+    char test[16];
+    int stream = _i % 2;
+    shown first = {.text = ""}, second = {.text = ""};
+    snprintf(test, sizeof test, "round-%d", _i);
+    barchan_model *model = model_for(providers[_i / 2], test, 3);
+    json_t *request = conversation("That is hard to reach.", stream);
+    json_t *reply = complete(model, request, on_delta, &first);
+    ck_assert_uint_eq(json_array_size(bc_json_get_array(reply, "tool_calls")), 1);
+    ck_assert_str_eq(first.calls, "run_python");
+    ck_assert_int_eq(first.retries, 2);
+    ck_assert_int_eq(first.restarts, 0);
+    answer(request, reply, "7");
+    json_t *reply2 = complete(model, request, on_delta, &second);
+    const char *text = bc_json_get_string(reply2, "text", NULL);
+    ck_assert_str_eq(text, stream ? "It is seven."
+                                  : "It is seven, and it was not easy to find that out.");
+    ck_assert_str_eq(second.text, text);
+    ck_assert_int_eq(second.retries, stream);
+    ck_assert_int_eq(second.restarts, stream);
+    ck_assert_str_eq(bc_json_get_string(reply2, "stop_reason", NULL), "end_turn");
+    json_decref(reply2);
+    json_decref(reply);
+    json_decref(request);
+    barchan_model_destroy(model);
+}
+END_TEST
+
 int main(int argc, char **argv)
 {
     if (argc != 4) return fprintf(stderr, "usage: %s AIMOCK.mjs FOLDER FIXTURES\n", argv[0]), 2;
     const char *serve[] = {"node", argv[1], argv[2], argv[3], NULL};
-    const TTest *const tests[] = {a_tool_loop, parallel_calls, its_errors_are_typed, NULL};
+    const TTest *const tests[] = {a_tool_loop, parallel_calls, its_errors_are_typed,
+                                  a_loop_through_failures, NULL};
     return server_suite_run("provider_aimock", serve, tests, ROUNDS);
 }

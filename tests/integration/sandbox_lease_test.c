@@ -35,6 +35,14 @@ static void resume_it(void)
     ck_assert_int_eq(status_of(sbx).state, BARCHAN_SANDBOX_READY);
 }
 
+static void pumped(int64_t ms)
+{
+    int64_t until = monotonic_ms() + ms;
+    while (monotonic_ms() < until) {
+        barchan_runtime_pump(rt, 50, NULL);
+    }
+}
+
 /* What commands write to the file "ticks" while they run. */
 #define TICKING "while :; do echo x >> ticks; sleep 0.01; done"
 
@@ -63,10 +71,7 @@ static void it_goes_on(void)
 static void it_stands_still(void)
 {
     size_t before = ticks();
-    int64_t until = monotonic_ms() + 300;
-    while (monotonic_ms() < until) {
-        barchan_runtime_pump(rt, 50, NULL);
-    }
+    pumped(300);
     ck_assert_uint_eq(ticks(), before); /* file operations work meanwhile */
 }
 
@@ -129,10 +134,7 @@ START_TEST(time_stands_still)
                      0);
     it_goes_on();
     pause_it();
-    int64_t until = monotonic_ms() + 2500; /* past the deadline */
-    while (monotonic_ms() < until) {
-        barchan_runtime_pump(rt, 50, NULL);
-    }
+    pumped(2500); /* past the deadline */
     ck_assert_int_eq(e.count, 0);
     resume_it();
     it_goes_on();
@@ -162,10 +164,7 @@ START_TEST(a_pause_is_seen_or_not)
     pause_it();
     resume_it();
     if (freezer) {
-        int64_t until = monotonic_ms() + 300;
-        while (monotonic_ms() < until) {
-            barchan_runtime_pump(rt, 50, NULL);
-        }
+        pumped(300);
         ck_assert_int_eq(e.count, 0);
         barchan_exec_cancel(exec);
     }
@@ -180,10 +179,7 @@ START_TEST(a_lease_is_extended)
     int64_t left = status_of(sbx).lease_left_ms;
     ck_assert_int_gt(left, 4000);
     ck_assert_int_le(left, 6000);
-    int64_t until = monotonic_ms() + 2600; /* past the first end, and the launcher's margin */
-    while (monotonic_ms() < until) {
-        barchan_runtime_pump(rt, 50, NULL);
-    }
+    pumped(2600); /* past the first end, and the launcher's margin */
     sh_says("echo alive", "alive\n");
     ck_assert(wait_until(has_ended, sbx, 20000));
     ck_assert_int_eq(status_of(sbx).end_reason, BARCHAN_END_LEASE_EXPIRED);
@@ -206,10 +202,7 @@ START_TEST(a_lease_that_pauses)
     ck_assert(wait_until(is_paused, sbx, 20000));
     ck_assert_int_eq(status_of(sbx).lease_left_ms, 0);
     it_stands_still();
-    int64_t until = monotonic_ms() + 1000; /* the launcher leaves it alone */
-    while (monotonic_ms() < until) {
-        barchan_runtime_pump(rt, 50, NULL);
-    }
+    pumped(1000); /* the launcher leaves it alone */
     barchan_error err = {0};
     ck_assert_int_eq(barchan_sandbox_resume(sbx, &err), BARCHAN_ELIMIT);
     ck_assert_ptr_nonnull(strstr(err.message, "extend it first"));
@@ -221,6 +214,67 @@ START_TEST(a_lease_that_pauses)
     ck_assert_int_eq(e.count, 0);
     barchan_sandbox_terminate(sbx);
     ck_assert(wait_until(exec_ended, &e, 20000));
+}
+END_TEST
+
+static void note_done(const barchan_error *err, void *ud)
+{
+    *(int *)ud = err == NULL ? 1 : err->code;
+}
+
+static int is_set(void *ud)
+{
+    return *(int *)ud != 0;
+}
+
+START_TEST(no_command_begins_during_a_pause)
+{
+    int paused = 0, resumed = 0;
+    barchan_exec_result r;
+    barchan_error err = {0};
+    ck_assert_int_eq(barchan_sandbox_pause_start(sbx, note_done, &paused, NULL), 0);
+    ck_assert_int_eq(barchan_sandbox_exec(sbx, OPTIONS(.command = "true"), &r, &err),
+                     BARCHAN_EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.message, "just being paused"));
+    ck_assert(wait_until(is_set, &paused, 20000));
+    ck_assert_int_eq(paused, 1);
+    ck_assert_int_eq(barchan_sandbox_resume_start(sbx, note_done, &resumed, NULL), 0);
+    ck_assert(wait_until(is_set, &resumed, 20000));
+    ck_assert_int_eq(resumed, 1);
+    sh_says("echo fine", "fine\n");
+}
+END_TEST
+
+/* Each wakes all others. */
+#define RESTLESS                                                                   \
+    "for i in 1 2 3 4 5 6; do python3 -c \"import os, signal\nprint(flush=True)\n" \
+    "while True: os.kill(-1, signal.SIGCONT)\" & done; wait"
+
+/* What cannot be paused goes on, when its lease is extended in time. The freezer holds them;
+ * signals often do not. */
+START_TEST(a_lease_end_that_is_called_off)
+{
+    struct ended e[5] = {0};
+    barchan_exec *exec;
+    int restless = 0, i;
+    for (i = 0; i < 5 && !restless && !is_root(); i++) {
+        make(PROFILE(.lease_ms = 1500, .on_lease_end = BARCHAN_LEASE_PAUSE));
+        ck_assert_int_eq(barchan_sandbox_exec_start(&exec, sbx, OPTIONS(.command = RESTLESS),
+                                                    note_end, &e[i], NULL),
+                         0);
+        pumped(2000);
+        ck_assert_int_eq(barchan_sandbox_extend(sbx, 60000, NULL), 0);
+        restless = status_of(sbx).state == BARCHAN_SANDBOX_READY;
+    }
+    if (!restless) {
+        puts("SKIP a_lease_end_that_is_called_off: they all stood still");
+        return;
+    }
+    pumped(3500); /* longer than process 1 tries to pause */
+    ck_assert_int_eq(status_of(sbx).state, BARCHAN_SANDBOX_READY);
+    barchan_exec_cancel(exec);
+    ck_assert(wait_until(exec_ended, &e[i - 1], 20000));
+    sh_says("echo fine", "fine\n");
 }
 END_TEST
 
@@ -239,10 +293,7 @@ START_TEST(an_idle_sandbox_ends)
     ck_assert_int_eq(status_of(sbx).end_reason, BARCHAN_END_IDLE);
     make(PROFILE(.idle_timeout_ms = 1500));
     pause_it();
-    int64_t until = monotonic_ms() + 2500;
-    while (monotonic_ms() < until) {
-        barchan_runtime_pump(rt, 50, NULL);
-    }
+    pumped(2500);
     ck_assert_int_eq(status_of(sbx).state, BARCHAN_SANDBOX_PAUSED);
     resume_it();
     ck_assert(wait_until(has_ended, sbx, 20000));
@@ -300,6 +351,8 @@ int main(void)
                                   a_pause_is_seen_or_not,
                                   a_lease_is_extended,
                                   a_lease_that_pauses,
+                                  no_command_begins_during_a_pause,
+                                  a_lease_end_that_is_called_off,
                                   an_idle_sandbox_ends,
                                   the_kernel_takes_process_1,
                                   NULL};

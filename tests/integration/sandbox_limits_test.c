@@ -100,6 +100,35 @@ START_TEST(disk_and_files)
 }
 END_TEST
 
+/* What happens to a command is not told of one that only ran at the same time. */
+START_TEST(bystanders)
+{
+    static const char *const culprits[] = {
+        "exec python3 -c \"x = 'a' * 300000000; print(len(x))\"",
+        "for i in $(seq 60); do sleep 20 & done; kill $(jobs -p); wait; exit 1",
+        "head -c 9000000 /dev/zero > f"};
+    LIMITED(.memory_bytes = 96 << 20, .pids = 40, .disk_bytes = 4 << 20);
+    for (size_t i = 0; i < sizeof culprits / sizeof *culprits; i++) {
+        struct ended e = {0};
+        ck_assert_int_eq(
+            barchan_sandbox_exec_start(
+                NULL, sbx, OPTIONS(.command = "until [ -e /tmp/go ]; do sleep 0.05; done; exit 3"),
+                note_end, &e, NULL),
+            0);
+        barchan_exec_result r = run(OPTIONS(.command = culprits[i]));
+        if (i == 0) ck_assert_int_eq(r.reason, BARCHAN_EXEC_OOM); /* it was killed itself */
+        barchan_exec_result_clear(&r);
+        sh_says(": > /tmp/go", "");
+        ck_assert(wait_until(exec_ended, &e, 20000));
+        ck_assert_msg(e.result.reason == BARCHAN_EXEC_EXITED && e.result.exit_code == 3,
+                      "%s: the other is %s, %d", culprits[i],
+                      barchan_exec_reason_name(e.result.reason), e.result.exit_code);
+        barchan_exec_result_clear(&e.result);
+        sh_says("rm -rf /tmp/go f", "");
+    }
+}
+END_TEST
+
 START_TEST(open_files)
 {
     static const char count[] =
@@ -231,6 +260,7 @@ int main(void)
                                   memory_of_many_processes,
                                   processes,
                                   disk_and_files,
+                                  bystanders,
                                   open_files,
                                   output,
                                   processor_time,

@@ -135,6 +135,27 @@ START_TEST(others_files)
 }
 END_TEST
 
+/* A mount over /workspace hides the storage there: what is used is still the sandbox's own. */
+START_TEST(usage_below_a_mount)
+{
+    const barchan_mount mounts[] = {{at("data"), "/workspace", BARCHAN_MOUNT_READ_WRITE}};
+    barchan_usage u = {.struct_size = sizeof u};
+    barchan_error err = {0};
+    barchan_sandbox_destroy(sbx);
+    ck_assert_msg(barchan_sandbox_create(&sbx, rt,
+                                         PROFILE(.mounts = mounts, .mount_count = 1,
+                                                 .limits = {.memory_bytes = 64 << 20}),
+                                         &err) == 0,
+                  "%s", err.message);
+    sh_says("head -c 8000000 /dev/zero > /tmp/own; head -c 99 /dev/zero > on_the_host;"
+            " sleep 0.3; echo fine",
+            "fine\n");
+    ck_assert_int_eq(barchan_sandbox_usage(sbx, &u, NULL), 0);
+    ck_assert_uint_ge(u.disk_bytes, 8000000);
+    ck_assert_uint_lt(u.disk_bytes, 9000000);
+}
+END_TEST
+
 static void refused(const char *source, const char *target, int code, const char *words)
 {
     const barchan_mount mounts[] = {{source, target, BARCHAN_MOUNT_READ_ONLY}};
@@ -195,7 +216,7 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sandbox_mounts");
-    const TTest *const tests[] = {read_only,       read_write, others_files,
+    const TTest *const tests[] = {read_only,       read_write, others_files, usage_below_a_mount,
                                   what_is_refused, sockets,    NULL};
     add_tests(suite, "mounts", setup, end, tests);
     return run_suite(suite);

@@ -631,6 +631,8 @@ class Tools(unittest.TestCase):
             self.assertEqual(process.stdout.readline(), b"changed: one\n")
             write("return")
             self.assertIn(b"refused, the old set stays: " + folder.encode(), process.stdout.readline())
+            write("return { { name = 'one', run = print }, { name = 'two', run = print } }")
+            self.assertEqual(process.stdout.readline(), b"good again, and as it was\n")
             process.send_signal(signal.SIGINT)
             self.assertEqual(process.wait(20), 130)
             process.stdout.close()

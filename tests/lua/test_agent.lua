@@ -256,6 +256,56 @@ function T:test_transcripts_replay_the_same_run()
   lu.assertNotNil(err.code)
 end
 
+local function contents(path, text)
+  local file = assert(io.open(path, text and "w" or "r"))
+  local before = text and file:write(text) or file:read "a"
+  file:close()
+  return before
+end
+
+function T:test_going_on_with_a_transcript()
+  local path = os.tmpname()
+  local function go_on()
+    local writer, err = barchan.transcript.open(path, { append = true })
+    if not writer then return nil, err end
+    writer:write { type = "more" }
+    writer:close()
+    return #assert(barchan.transcript.read(path))
+  end
+  local header = '{"type":"transcript","version":1}'
+  lu.assertEquals(go_on(), 2) -- an empty file gets its header
+  os.remove(path)
+  lu.assertEquals(go_on(), 2) -- and a missing one
+  contents(path, header .. '\n{"type":"whole"}')
+  lu.assertEquals(go_on(), 3) -- only its end was missing
+  contents(path, header)
+  lu.assertEquals(go_on(), 2)
+  for _, text in ipairs { "notes\nmine, without an end", "{}\n{", header:sub(1, -3), '"x', "\n\n",
+    '{"type":"transcript","version":2}\n{"type":"cut of', "[]\n" } do
+    contents(path, text)
+    local none, err = go_on()
+    lu.assertNil(none)
+    lu.assertStrContains(err.message, path)
+    lu.assertEquals(contents(path), text) -- nothing of it is lost
+  end
+  os.remove(path)
+end
+
+function T:test_what_is_no_file_is_not_read()
+  local path = os.tmpname()
+  os.remove(path)
+  assert(os.execute("mkfifo " .. path))
+  for _, name in ipairs { path, "/tmp" } do
+    local none, err = barchan.transcript.read(name)
+    lu.assertNil(none)
+    lu.assertStrContains(err.message, "not a regular file")
+    none, err = barchan.transcript.open(name, { append = true })
+    lu.assertNil(none)
+    lu.assertStrContains(err.message, "not a regular file")
+  end
+  os.remove(path)
+end
+
 function T:test_many_conversations_at_once()
   local fns = {}
   for i = 1, 100 do

@@ -1,6 +1,7 @@
 -- Models that are functions, presets, fallbacks, prices, answers by schema. Wires are tested elsewhere.
 local lu = require "luaunit"
 local barchan = require "barchan"
+local wire = require "wire_support"
 
 local T = {}
 
@@ -40,16 +41,87 @@ function T:test_a_model_may_be_a_function()
   lu.assertEquals(seen[1].tools[1].name, "exec")
 end
 
+function T:test_a_recording_plays_without_a_server()
+  local path = os.tmpname()
+  local file = assert(io.open(path, "w"))
+  for _, line in ipairs {
+    { type = "recording", version = 1, provider = "openai", model = "m", base_url = "https://llm.example/v1" },
+    {
+      type = "exchange", url = "https://llm.example/v1/chat/completions", ["end"] = "complete", status = 200,
+      request = '{"model":"m","messages":[{"role":"user","content":"hi"}]}', headers = barchan.json.decode "{}",
+      body = '{"choices":[{"finish_reason":"stop","message":{"role":"assistant","content":"hello"}}]}',
+    },
+  } do
+    file:write(barchan.json.encode(line), "\n")
+  end
+  file:close()
+  local model = assert(barchan.model(assert(barchan.recorded(path))))
+  lu.assertEquals(tostring(model), "model openai:m")
+  local none, err = model:complete { messages = "ho", stream = false }
+  lu.assertNil(none)
+  lu.assertEquals(err.code, "not_found")
+  lu.assertStrContains(err.message, 'at /messages/0/content recorded was "hi", now it is "ho"')
+  lu.assertEquals(assert(model:complete { messages = "hi", stream = false }).text, "hello")
+  os.remove(path)
+  none, err = barchan.recorded(path)
+  lu.assertNil(none)
+  lu.assertEquals(err.code, "not_found")
+end
+
 function T:test_what_it_returns_is_checked()
   lu.assertErrorMsgContains("got string", function() says("text"):complete "hi" end)
   lu.assertErrorMsgContains("call 1 lacks", function() says({ tool_calls = { {} } }):complete "hi" end)
   lu.assertErrorMsgContains("wrong type", function() says({ text = 5 }):complete "hi" end)
+  local function call(id, arguments) return { id = id, name = "f", arguments = arguments or {} } end
+  for text, reply in pairs {
+    ["two calls of the id 'a'"] = { tool_calls = { call "a", call "a" } },
+    ["call 2 lacks"] = { tool_calls = { call "a", call "" } },
+    ["call 1 has arguments that are no object"] = { tool_calls = { call("a", { 1, 2 }) } },
+    ["are no list"] = { tool_calls = { first = call "a" } },
+    ["are no list "] = { tool_calls = { call "a", [3] = call "b" } },
+    ["unknown stop_reason 'stop'"] = { stop_reason = "stop" },
+    ["usage.output_tokens"] = { usage = { output_tokens = "5" } },
+    ["usage.input_tokens"] = { usage = { input_tokens = -1 } },
+    ["usage.reasoning_tokens"] = { usage = { reasoning_tokens = 0 / 0 } },
+  } do
+    lu.assertErrorMsgContains((text:gsub(" $", "")), function() says(reply):complete "hi" end)
+  end
   local none, err = says(function() return nil, { code = "quota" } end):complete "hi"
   lu.assertNil(none)
   lu.assertEquals(err.code, "quota")
   lu.assertErrorMsgContains("function 'complete'", barchan.model, { provider = {} })
   lu.assertErrorMsgContains("'api_key' is for models over HTTP", barchan.model,
     { provider = { complete = print }, api_key = "x" })
+end
+
+-- The places up to which a provider keeps what it has read: the system prompt, where the request before ended,
+-- and the end.
+function T:test_cache_marks_move_with_a_tool_loop()
+  local function call(id) return { id = id, name = "look", arguments = {} } end
+  local function turn(...) return { role = "assistant", text = "", tool_calls = { ... } } end
+  local messages = {
+    barchan.user "go", turn(call "a", call "b"), barchan.tool_result(call "a", "1"), barchan.tool_result(call "b", "2"),
+    turn(call "c"), barchan.tool_result(call "c", "3"),
+  }
+  local mark = { type = "ephemeral" }
+  local function marks(list)
+    local body = wire.body_of("anthropic", { messages = list, system = "Be brief.", cache = true })
+    lu.assertEquals(body.cache_control, mark)
+    lu.assertEquals(body.system, { { type = "text", text = "Be brief.", cache_control = mark } })
+    local found = {}
+    for i, message in ipairs(body.messages) do
+      for k, block in ipairs(message.content) do
+        if block.cache_control then found[#found + 1] = i .. "." .. k end
+      end
+    end
+    return table.concat(found, " ")
+  end
+  lu.assertEquals(marks { messages[1] }, "")
+  lu.assertEquals(marks(table.move(messages, 1, 4, 1, {})), "1.1")
+  lu.assertEquals(marks(messages), "3.2")
+  local body = wire.body_of("anthropic", { messages = messages, system = "Be brief." })
+  lu.assertNil(body.cache_control)
+  lu.assertEquals(body.system, "Be brief.")
 end
 
 function T:test_an_agent_runs_on_it()

@@ -46,8 +46,8 @@ function T:test_options_that_could_do_nothing_are_errors()
       local m = barchan.model { provider = "replay", replay = "x", api_key = "k" }
       return m
     end,
-    ["option 'replay' goes with provider"] = function()
-      local m = barchan.model { provider = "anthropic", replay = "x" }
+    ["options 'replay' and 'record' exclude each other"] = function()
+      local m = barchan.model { provider = "anthropic", name = "m", replay = "x", record = "y" }
       return m
     end,
     ["'base_url' is for models over HTTP; this one is a function"] = function()

@@ -44,6 +44,22 @@ function T:test_no_repeats()
   lu.assertEquals(select(2, run("no_repeats", same, same, same, same, same, same, "end")).stop_reason, "denied")
 end
 
+function T:test_what_stopped_a_run_is_said()
+  local policy = { before_turn = function(r) if r.turn > 0 then return "stop", "one turn is enough" end end }
+  local _, result = run({ policy }, { { "echo" } }, "end")
+  lu.assertEquals({ result.stop_reason, result.reason, result.error }, { "denied", "one turn is enough" })
+  policy = { before_call = function() return "stop", "no calls" end }
+  _, result = run({ policy }, { { "echo" } }, "end")
+  lu.assertEquals({ result.stop_reason, result.reason }, { "denied", "no calls" })
+  _, result = run({ { before_call = function() return "deny", "not now" end } }, { { "echo" } }, "end")
+  lu.assertEquals({ result.stop_reason, result.reason }, { "end_turn" })
+  _, result = run({ { before_turn = function() error "broken" end } }, "end")
+  lu.assertEquals(result.stop_reason, "error")
+  lu.assertStrContains(tostring(result.error), "broken")
+  local answers = run({ { before_call = function() error "broken" end } }, { { "echo" } }, "end")
+  lu.assertStrContains(answers[1], "broken")
+end
+
 function T:test_policies_of_a_directory_are_asked_by_name_after_those_given()
   dir:write("b.lua", 'return { before_call = function(_, run) run.messages[1].order = run.messages[1].order .. "b" end }')
   dir:write("a.lua", 'return { before_call = function(_, run) run.messages[1].order = run.messages[1].order .. "a" end }')

@@ -47,9 +47,9 @@ if (!existsSync(installed(folder))) {
 }
 const { LLMock } = await import(pathToFileURL(installed(folder)));
 const mock = new LLMock({ port: 0, host: "127.0.0.1", logLevel: "silent" });
-for (const { match, response } of JSON.parse(readFileSync(fixtures, "utf8")).fixtures) {
-  for (const call of response.toolCalls ?? []) call.arguments = JSON.stringify(call.arguments);
-  mock.addFixture({ match, response });
+for (const fixture of JSON.parse(readFileSync(fixtures, "utf8")).fixtures) {
+  for (const call of fixture.response.toolCalls ?? []) call.arguments = JSON.stringify(call.arguments);
+  mock.addFixture(fixture);
 }
 await mock.start();
 console.log(new URL(mock.url).port);

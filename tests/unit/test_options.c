@@ -9,11 +9,11 @@
 /* What a library and a host of different versions call the same struct. */
 struct known {
     size_t struct_size;
-    int first, second;
+    int64_t first, second;
 };
 struct newer {
     struct known known;
-    int third, fourth;
+    int64_t third, fourth;
 };
 
 static int copy(struct known *to, const void *from)
@@ -52,7 +52,7 @@ END_TEST
 
 START_TEST(a_size_that_nobody_set_is_refused)
 {
-    static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, 4097, SIZE_MAX};
+    static const size_t sizes[] = {0, 1, sizeof(size_t) - 1, sizeof(size_t) + 4, 4097, SIZE_MAX};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         struct known to, from = {sizes[i], 1, 2};
         ck_assert_int_eq(copy(&to, &from), BARCHAN_EINVAL);
@@ -70,7 +70,7 @@ START_TEST(no_struct_ends_with_padding)
     ENDS_WITH(barchan_profile, idle_timeout_ms);
     ENDS_WITH(barchan_exec_options, backlog_bytes);
     ENDS_WITH(barchan_file_request, cancel);
-    ENDS_WITH(barchan_model_options, max_retry_wait_ms);
+    ENDS_WITH(barchan_model_options, record_path);
     ENDS_WITH(barchan_complete_options, cancel);
 }
 END_TEST

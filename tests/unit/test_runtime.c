@@ -1,7 +1,6 @@
-/* The runtime as a host sees it: pumping, its descriptor, posts, cancel tokens, forks. */
+/* The runtime as a host sees it: pumping, its descriptor, posts, forks. */
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
@@ -251,66 +250,6 @@ START_TEST(a_post_that_is_queued_at_destroy_still_runs)
 }
 END_TEST
 
-static barchan_cancel *token;
-
-static void trigger_in_handler(int sig)
-{
-    (void)sig;
-    barchan_cancel_trigger(token);
-}
-
-START_TEST(a_token_wakes_every_watch_once_also_from_a_signal)
-{
-    int first = 0, second = 0, late = 0;
-    bc_cancel_watch *a, *b, *c;
-    ck_assert_int_eq(barchan_cancel_create(&token, &err), 0);
-    ck_assert_int_eq(barchan_cancel_triggered(token), 0);
-    ck_assert_int_eq(bc_cancel_watch_open(&a, rt, token, count_up, &first, &err), 0);
-    ck_assert_int_eq(bc_cancel_watch_open(&b, rt, token, count_up, &second, &err), 0);
-    signal(SIGUSR1, trigger_in_handler);
-    raise(SIGUSR1);
-    ck_assert_int_eq(barchan_cancel_triggered(token), 1);
-    for (int i = 0; i < 3; i++)
-        barchan_runtime_pump(rt, 20, &err);
-    ck_assert_int_eq(first, 1);
-    ck_assert_int_eq(second, 1);
-    ck_assert_int_eq(bc_cancel_watch_open(&c, rt, token, count_up, &late, &err), 0);
-    ck_assert_int_eq(bc_runtime_wait(rt, &late, &err), 0);
-    barchan_cancel_release(token); /* the watches hold their own references */
-    bc_cancel_watch_close(a);
-    bc_cancel_watch_close(b);
-    bc_cancel_watch_close(c);
-    bc_cancel_watch *none = (void *)1;
-    ck_assert_int_eq(bc_cancel_watch_open(&none, rt, NULL, count_up, NULL, &err), 0);
-    ck_assert_ptr_null(none);
-}
-END_TEST
-
-START_TEST(a_token_may_have_a_deadline)
-{
-    int count = 0;
-    bc_cancel_watch *watch;
-    ck_assert_int_eq(barchan_cancel_create(&token, &err), 0);
-    ck_assert_int_eq(bc_cancel_watch_open(&watch, rt, token, count_up, &count, &err), 0);
-    barchan_cancel_after(token, 1);
-    barchan_cancel_after(token, INT64_MAX); /* moved away in time, or it has come and stays */
-    barchan_cancel_after(token, 20);
-    ck_assert_int_eq(bc_runtime_wait(rt, &count, &err), 0);
-    ck_assert_int_eq(barchan_cancel_triggered(token), 1);
-    barchan_cancel_after(token, 60000);
-    ck_assert_int_eq(barchan_cancel_triggered(token), 1);
-    bc_cancel_watch_close(watch);
-    barchan_cancel_release(token);
-    ck_assert_int_eq(barchan_cancel_create(&token, &err), 0);
-    barchan_cancel_after(token, INT64_MAX);
-    ck_assert_int_eq(barchan_cancel_triggered(token), 0);
-    barchan_cancel_after(token, -5);
-    ck_assert_int_eq(barchan_cancel_triggered(token), 1);
-    barchan_cancel_after(NULL, 5);
-    barchan_cancel_release(token);
-}
-END_TEST
-
 START_TEST(a_forked_child_is_refused)
 {
     int pid = fork();
@@ -393,13 +332,10 @@ END_TEST
 
 START_TEST(bad_arguments_are_errors)
 {
-    ck_assert_int_eq(barchan_cancel_create(NULL, &err), BARCHAN_EINVAL);
     ck_assert_int_eq(barchan_runtime_pump(NULL, 0, &err), BARCHAN_EINVAL);
     ck_assert_int_eq(barchan_runtime_create(NULL, NULL, &err), BARCHAN_EINVAL);
     ck_assert_int_eq(barchan_runtime_post(rt, NULL, NULL, &err), BARCHAN_EINVAL);
     barchan_runtime_destroy(NULL);
-    barchan_cancel_release(NULL);
-    barchan_cancel_trigger(NULL);
 }
 END_TEST
 
@@ -408,7 +344,6 @@ SUITE_MAIN("runtime", setup, teardown, a_timer_fires_once_and_can_be_set_again,
            waiting_inside_a_callback_is_busy, the_descriptor_wakes_for_work_added_between_pumps,
            posts_from_threads_all_run_here, posts_wake_a_host_that_watches_the_descriptor,
            a_post_made_in_a_callback_wakes_it_too, a_post_that_is_queued_at_destroy_still_runs,
-           a_token_wakes_every_watch_once_also_from_a_signal, a_token_may_have_a_deadline,
            a_forked_child_is_refused, deferred_calls_do_not_starve_the_loop,
            threads_have_runtimes_of_their_own, destroy_ends_with_what_was_left_open,
            bad_arguments_are_errors)

@@ -31,6 +31,7 @@ local Agent = {}
 ---@class barchan.AgentResult
 ---@field text string the last answer
 ---@field stop_reason string end_turn, stop_sequence, max_steps, max_tokens, refusal, content_filter, context_window, pause_turn, budget, denied, cancelled, error
+---@field reason string? with denied: what the policy said
 ---@field error barchan.Error? with error and cancelled
 ---@field usage table
 ---@field cost? number US dollars, when every turn's model has a price
@@ -47,7 +48,8 @@ function Agent:run(prompt) end
 ---@field VERSION integer of the format
 local transcript = {}
 
---- Opens a record of runs for writing, to be given to an agent; a file that exists is refused unless `append`.
+--- Opens a record of runs for writing, to be given to an agent; a file that exists is refused unless `append`, which
+--- goes on after its whole lines, or begins a missing one. What is no transcript is left as it is. One writer at a time.
 ---@param path string
 ---@param options? { append: boolean }
 ---@return table? writer with write(event) and close()

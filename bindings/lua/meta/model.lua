@@ -6,7 +6,8 @@
 ---@class barchan.ModelOptions
 ---@field provider? string "anthropic", "openai", "openai-responses", "gemini", "replay"; or a table from C
 ---@field name? string of the model
----@field replay? string the transcript that provider "replay" plays
+---@field replay? string the transcript that provider "replay" plays; of another, the recording to play
+---@field record? string a new file: all that goes over the wire, without the key, to be played later
 ---@field api_key? string in the place of the environment's
 ---@field base_url? string another address, or a compatible server
 ---@field use_key? boolean with base_url: send the environment's key there
@@ -25,6 +26,13 @@
 ---@return barchan.Model? model
 ---@return barchan.Error? err
 function barchan.model(options) end
+
+--- The options of a model that plays this file: a recording names its provider, model and address itself, anything
+--- else is taken for a transcript. `barchan.model(assert(barchan.recorded(path)))`
+---@param path string
+---@return barchan.ModelOptions? options
+---@return barchan.Error? err
+function barchan.recorded(path) end
 
 --- A model that asks the first of several that can answer: the next one when one fails in a way that another may
 --- not.

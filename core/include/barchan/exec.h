@@ -15,6 +15,9 @@ extern "C" {
 
 typedef struct barchan_exec barchan_exec;
 
+/* Why it ended. What the kernel refuses is counted for the sandbox as a whole: of a command beside
+ * which another ran, also a detached one, it is only said that memory killed it (it was killed),
+ * or that it held all processes itself; otherwise such a command is told as exited. */
 typedef enum barchan_exec_reason {
     BARCHAN_EXEC_EXITED = 0,   /* "exited": exit_code holds */
     BARCHAN_EXEC_SIGNALED = 1, /* "signaled": term_signal holds */

@@ -57,6 +57,22 @@
  * The whole file is checked when the model is created, each error naming its line. One completion
  * more than there are replies fails with BARCHAN_ENOTFOUND.
  *
+ * Recording (record_path, and replay_path with another provider than "replay"): JSON Lines, UTF-8,
+ * at most 64 MiB when played, readable by its owner only. It has the prompts and the answers.
+ *   {"type": "recording", "version": 1, "provider": "…", "model": "…", "base_url": "…"}    first
+ * line
+ *   {"type": "exchange", "url": "…", "request": "… the body …", "ids": "…",
+ *    "status": 200, "headers": {"content-type": "…", …}, "retry_after_ms": 1000,
+ *    "body": "…", "encoding": "latin1", "pieces": [512, …],
+ *    "end": "complete" | "closed" | "failed", "error": {"code", "message", "retryable"}}
+ * one per request, retries too, when it has ended. No header of a request is recorded, so no key
+ * is, and a key that stands elsewhere becomes "***". "encoding": each character is a byte, where
+ * the body is no text; "ids": of what missing ids of calls are made. Played, each request must be
+ * one that was recorded and not played yet, in any order: the same address, the same body (as
+ * JSON); the error (BARCHAN_ENOTFOUND) names the first place that differs. The answer comes in the
+ * same pieces and goes through the same reader, without the waits between them and between retries.
+ * Played twice, a recording gives the same twice.
+ *
  * Retries: what failed in passing (no connection, 408, 409, 429, 5xx, an answer that broke off, an
  * overload told in the stream) is sent again, at most max_retries times, after the wait that the
  * server names or one of 0.5, 1, 2, … 8 s less up to a quarter by chance. What was shown is void
@@ -93,13 +109,15 @@ typedef struct barchan_model_options {
      * (authorization, x-api-key) replaces api_key. */
     const char *const *headers;
     int64_t max_tokens;      /* default of a request's max_tokens; 0: the provider's rule */
-    const char *replay_path; /* replay: the JSONL transcript to play */
+    const char *replay_path; /* replay: the JSONL transcript to play; of other providers the
+                                recording (see above) that is played instead of asking */
     int connect_timeout_ms;  /* 0: 15 s */
     int idle_timeout_ms;     /* longest silence of the server; 0: 120 s */
     int64_t timeout_ms;      /* of a whole completion, retries and their waits included; 0: 600 s */
     int max_retries;         /* of a completion that failed in passing; 0: 2, negative: none */
     int max_retry_wait_ms;   /* longest wait that a server may ask for; 0: 60 s. A server that asks
                                 for more is not asked again: the error says how long. */
+    const char *record_path; /* a new file that every exchange is recorded to; NULL: none */
 } barchan_model_options;
 
 /* `*out` belongs to the caller. Options are copied. */

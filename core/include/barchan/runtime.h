@@ -83,7 +83,8 @@ BARCHAN_API int barchan_runtime_post(barchan_runtime *rt, barchan_post_fn fn, vo
 /*
  * Cancel tokens. The options of every call that takes time accept one; the call borrows it and
  * keeps its own reference for as long as it needs. One token may be given to many calls on many
- * runtimes. All functions are thread-safe.
+ * runtimes. All functions are thread-safe. In a forked child a token of its parent can be read, set
+ * and released; what is done there is not seen by the parent, nor by calls that wait.
  */
 typedef struct barchan_cancel barchan_cancel;
 

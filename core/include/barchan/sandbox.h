@@ -171,12 +171,14 @@ BARCHAN_API const char *barchan_end_reason_name(barchan_end_reason reason);
 BARCHAN_API int barchan_sandbox_extend(barchan_sandbox *sbx, int64_t more_ms, barchan_error *err);
 
 /* Has every process of the sandbox stand still, and go on. The lease runs on, the time of commands
- * does not; new commands are BARCHAN_EBUSY, file operations and questions work. By the freezer of
- * a control group where there is one, which nobody inside can see. Otherwise by SIGSTOP and
- * SIGCONT to all: a parent may see its child stop, a process that had stopped by itself goes on
- * with the others. Pausing what is paused, or resuming what runs, is fine. Pausing is
- * BARCHAN_ETIMEDOUT when a process does not stand still within 3 s, and BARCHAN_EBUSY while it is
- * being paused; resuming is BARCHAN_ELIMIT while the lease is over (extend it first). */
+ * does not; new commands are BARCHAN_EBUSY from the moment that a pause is asked for (one that
+ * crosses with a pause at the lease's end is spawn_failed, EAGAIN), file operations and questions
+ * work. By the freezer of a control group where there is one, which nobody inside can see.
+ * Otherwise by SIGSTOP and SIGCONT to all: a parent may see its child stop, a process that had
+ * stopped by itself goes on with the others. Pausing what is paused, or resuming what runs, is
+ * fine. Pausing is BARCHAN_ETIMEDOUT when a process does not stand still within 3 s, and
+ * BARCHAN_EBUSY while it is being paused; resuming is BARCHAN_ELIMIT while the lease is over
+ * (extend it first). */
 BARCHAN_API int barchan_sandbox_pause(barchan_sandbox *sbx, barchan_error *err);
 BARCHAN_API int barchan_sandbox_resume(barchan_sandbox *sbx, barchan_error *err);
 /* The same without waiting; `done` is called exactly once when these returned 0. */

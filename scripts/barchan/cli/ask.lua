@@ -38,7 +38,8 @@ prompt from standard input.
   --no-stream         ask for the answer in one piece
   --json              print events as JSON lines instead of text
   --transcript FILE   record the run
-  --replay FILE       play recorded model turns instead of asking a model
+  --record FILE       record what goes over the wire to the model, without the key
+  --replay FILE       play recorded model turns instead of asking a model: a transcript, or a recording
 
 Keys come from ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY, addresses from ..._BASE_URL;
 a server on this machine needs no key.
@@ -71,13 +72,21 @@ local flags = {
   ["no-stream"] = { type = "flag" },
   json = { type = "flag" },
   transcript = { type = "string" },
+  record = { type = "string" },
   replay = { type = "string" },
 }
 
+local function must(value, err)
+  if value == nil then error(err, 0) end
+  return value
+end
+
 local function model_options(given)
   if given.replay then
-    if given.model then args.fail("--replay and --model exclude each other") end
-    return { provider = "replay", replay = given.replay }
+    for _, other in ipairs { "model", "base-url", "record" } do
+      if given[other] then args.fail("--replay and --%s exclude each other", other) end
+    end
+    return must(model.recorded(given.replay))
   end
   local chosen = given.model or model.default()
   if not chosen and given["base-url"] then args.fail("--base-url needs --model, as openai:NAME") end
@@ -92,6 +101,7 @@ local function model_options(given)
     name = name,
     base_url = base_url,
     allow_plain_http = given["allow-plain-http"],
+    record = given.record,
     use_key = base_url and true or nil, -- the person at the command line chose the address
   }
 end
@@ -137,11 +147,6 @@ local function read_prompt(rest)
     if not chunk then return table.concat(parts) end
     parts[#parts + 1] = chunk
   end
-end
-
-local function must(value, err)
-  if value == nil then error(err, 0) end
-  return value
 end
 
 function command.main(words)

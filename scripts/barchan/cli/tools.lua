@@ -70,8 +70,7 @@ local function call(given, rest)
   local message = all_tools(given.dir, sbx):dispatch { id = "call", name = name, arguments = arguments }
   local content = message.content
   if type(content) ~= "string" then content = core.json.encode(content) end
-  if core.host.is_terminal(1) then content = ui.visible(content) end
-  out(content, "\n")
+  out(ui.shown(content), "\n")
   return message.is_error and 1 or 0
 end
 
@@ -79,7 +78,7 @@ local function check(dirs)
   if #dirs == 0 then args.fail("check: a directory is missing") end
   local taken, problem = toolset.snapshot(dirs)
   if not taken then
-    io.stderr:write(snapshot.describe(problem), "\n")
+    io.stderr:write(ui.shown(snapshot.describe(problem), 2), "\n")
     return 1
   end
   out(("%d tools: %s\n"):format(#taken.order, table.concat(taken.order, ", ")))
@@ -88,12 +87,17 @@ end
 
 local function show_change(event)
   if event.type == "tools_reload_failed" then
-    out("refused, the old set stays: ", event.message, "\n")
+    out(ui.shown("refused, the old set stays: " .. event.message), "\n")
     return
   end
+  local changed = false
   for _, kind in ipairs { "added", "changed", "removed" } do
-    if #event[kind] > 0 then out(kind, ": ", table.concat(event[kind], ", "), "\n") end
+    if #event[kind] > 0 then
+      out(kind, ": ", table.concat(event[kind], ", "), "\n")
+      changed = true
+    end
   end
+  if not changed then out "good again, and as it was\n" end
 end
 
 local function watch(dirs)

@@ -38,7 +38,8 @@ end
 ui.visible = visible
 
 -- Into a file or a pipe goes what came.
-local function shown(text) return core.host.is_terminal(1) and visible(text) or text end
+local function shown(text, fd) return core.host.is_terminal(fd or 1) and visible(text) or text end
+ui.shown = shown
 
 local Show = {}
 Show.__index = Show
@@ -142,7 +143,8 @@ function handlers.run_finished(self, event)
   if self.text_open then ui.out("\n") end
   self.text_open = false
   if event.stop_reason ~= "end_turn" and event.stop_reason ~= "stop_sequence" then
-    local why = event.error and ": " .. visible(event.error.message) or ""
+    local why = event.error and event.error.message or event.reason
+    why = why and ": " .. visible(why) or ""
     self:line(self:paint("33", "stopped: " .. visible(event.stop_reason)) .. why)
   end
 end
