@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 #include <barchan/engine.h>
 
@@ -42,6 +44,22 @@ static void open_standard_descriptors(void)
         /* The lowest free number is this one. The wrong direction makes use of it an error. */
         if (open("/dev/null", fd == 0 ? O_WRONLY : O_RDONLY) != fd) _exit(EXIT_BARCHAN_FAILED);
     }
+}
+
+static int is_holder(int argc, char **argv)
+{
+    return argc == 3 && strcmp(argv[1], "sandbox") == 0 && strcmp(argv[2], "hold") == 0;
+}
+
+/* The holder of a detached sandbox belongs to nobody: not to its parent, whose child has ended, nor
+ * to a session, terminal or folder. Before there is any thread or runtime. */
+static void become_holder(void)
+{
+    pid_t pid = fork();
+    if (pid != 0) _exit(pid < 0 ? EXIT_BARCHAN_FAILED : 0);
+    if (setsid() < 0 || chdir("/") < 0) _exit(EXIT_BARCHAN_FAILED);
+    prctl(PR_SET_NAME, "barchan");
+    signal(SIGPIPE, SIG_IGN); /* whoever asked for it may be gone: its end is to be in order */
 }
 
 static void catch_signal(int number)
@@ -97,8 +115,8 @@ int main(int argc, char **argv)
 {
     barchan_runtime *rt;
     barchan_error err;
-    (void)argc;
     open_standard_descriptors();
+    if (is_holder(argc, argv)) become_holder();
     barchan_runtime_options options = {.struct_size = sizeof options,
                                        .on_log = on_log,
                                        .log_level = BARCHAN_LOG_WARN,

@@ -3,6 +3,7 @@
 #include "lib_sandbox.h"
 
 #include <string.h>
+#include <barchan/detached.h>
 #include "errors.h"
 #include "handle.h"
 #include "value.h"
@@ -172,6 +173,24 @@ static int l_sandbox_create(lua_State *L)
     return bl_wait(L, &self->call.op, finish_create);
 }
 
+/* connect(id, seconds) -> sandbox handle | nil, err */
+static int l_sandbox_connect(lua_State *L)
+{
+    const char *id = luaL_checkstring(L, 1);
+    lua_Number timeout = luaL_optnumber(L, 2, 0);
+    luaL_argcheck(L, timeout >= 0 && timeout <= 1e6, 2, "seconds expected");
+    bl_check_detached(L);
+    lua_settop(L, 1);
+    struct bl_sandbox *self = bl_call_new(L, sizeof *self, SANDBOX_META, cancel_create);
+    barchan_error err;
+    int rc =
+        barchan_sandbox_connect_start(&self->sbx, self->call.op.state->rt, id,
+                                      (int)(timeout * 1000), on_created, self->call.link, &err);
+    if (rc < 0) return bl_call_failed(L, &self->call, &err);
+    bl_link_given(self->call.link);
+    return bl_wait(L, &self->call.op, finish_create);
+}
+
 static int l_sandbox_close(lua_State *L)
 {
     struct bl_sandbox *self = luaL_checkudata(L, 1, SANDBOX_META);
@@ -240,6 +259,9 @@ static int l_sandbox_tostring(lua_State *L)
 void bl_open_sandbox(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"create", l_sandbox_create},
+                                         {"connect", l_sandbox_connect},
+                                         {"detached_create", bl_detached_create},
+                                         {"detached_ids", bl_detached_ids},
                                          {"doctor", bl_doctor},
                                          {"terminal", bl_terminal},
                                          {NULL, NULL}};
@@ -257,6 +279,8 @@ void bl_open_sandbox(lua_State *L)
                                        {"extend", bl_sandbox_extend},
                                        {"terminate", l_sandbox_terminate},
                                        {"close", l_sandbox_close},
+                                       {"logs", bl_sandbox_logs},
+                                       {"hold", bl_sandbox_hold},
                                        {NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
     bl_open_exec(L);
@@ -264,6 +288,7 @@ void bl_open_sandbox(lua_State *L)
     bl_open_apply(L);
     bl_open_sandbox_ask(L);
     bl_open_process(L);
+    bl_open_detached(L);
     luaL_newlib(L, functions);
     lua_setfield(L, -2, "sandbox");
 }

@@ -48,6 +48,15 @@ void bl_open_transfer(lua_State *L);
 void bl_open_apply(lua_State *L);
 void bl_open_exec(lua_State *L); /* registers the exec handle's class */
 
+/* lib_detached.c */
+void bl_check_detached(lua_State *L); /* throws in engines that may not have them */
+int bl_detached_create(
+    lua_State *L);                 /* detached_create(profile as JSON, seconds) -> id | nil, err */
+int bl_detached_ids(lua_State *L); /* detached_ids() -> ids, how many stale ones went | nil, err */
+int bl_sandbox_logs(lua_State *L); /* sandbox:logs(cursor) -> entries, next, dropped | nil, err */
+int bl_sandbox_hold(lua_State *L); /* sandbox:hold() -> hold | nil, err */
+void bl_open_detached(lua_State *L);
+
 void bl_open_sandbox_ask(lua_State *L);
 void bl_open_process(lua_State *L);
 

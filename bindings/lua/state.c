@@ -74,6 +74,7 @@ void bl_push_core(lua_State *L)
     bl_open_model(L);
     bl_open_host(L);
     bl_open_util(L);
+    bl_open_tree(L);
     bl_open_watch(L);
     bl_open_scripts(L);
     lua_pushvalue(L, -1);

@@ -76,6 +76,7 @@ void bl_open_files(lua_State *L);
 void bl_open_model(lua_State *L);
 void bl_open_host(lua_State *L);
 void bl_open_util(lua_State *L);
+void bl_open_tree(lua_State *L);
 void bl_open_watch(lua_State *L);
 void bl_open_scripts(lua_State *L); /* loader.c */
 

@@ -34,6 +34,11 @@
 #define BC_SCRIPT_MAX_FILES 1000
 #define BC_SCRIPT_MAX_TOTAL_BYTES ((size_t)32 << 20)
 
+/* A folder of the host's that is copied: what a sandbox can list (BC_FILE_MAX_ENTRIES), and deeper
+ * than projects are; each level costs a descriptor and stack. */
+#define BC_HOST_MAX_ENTRIES 100000
+#define BC_HOST_MAX_DEPTH 64
+
 /* HTTP. Headers of providers take 1 to 4 KB; a flood of them must not fill memory. */
 #define BC_HTTP_MAX_HEADER_BYTES (256u << 10)
 /* Error bodies are a line of JSON, or a proxy's page of HTML. */
@@ -148,6 +153,21 @@
 /* How long the launcher may take to end by itself, a millisecond or two, before it is killed. */
 #define BC_LAUNCHER_END_MS 500
 #define BC_FILE_IDLE_MS 60000
+
+/* Detached sandboxes. Connections to a holder at a time: each costs it a reader's memory. */
+#define BC_HOLD_MAX_CLIENTS 64
+/* Who connects speaks at once. */
+#define BC_HOLD_HELLO_MS 5000
+/* What commands printed, the last of it: a few screens for a person, little beside a sandbox. */
+#define BC_HOLD_LOG_BYTES (1u << 20)
+/* A holder that has no descriptor left for who connects looks again after this time. */
+#define BC_HOLD_BREATH_MS 200
+/* How long a client may take to read the last it is told. */
+#define BC_HOLD_GOODBYE_MS 2000
+/* How long whoever ends a sandbox waits for its holder to say that nothing runs any more. */
+#define BC_HOLD_END_MS 10000
+/* What a new holder says of itself: an id, or an error in JSON. */
+#define BC_HOLD_MAX_ANSWER_BYTES 8192
 
 /* Times and bytes that a guest says it has used: a few of them may be added. */
 #define BC_USAGE_MAX ((uint64_t)INT64_MAX / 8)

@@ -92,14 +92,16 @@ static int give_out(bc_channel *channel)
 {
     for (;;) {
         bc_frame frame;
-        int64_t size = bc_frame_parse(&frame, (unsigned char *)bc_buf_data(&channel->in),
-                                      channel->in.len, bc_frame_max_from_guest);
+        const bc_channel_handler *handler = channel->handler;
+        int64_t size =
+            bc_frame_parse(&frame, (unsigned char *)bc_buf_data(&channel->in), channel->in.len,
+                           handler->max_of == NULL ? bc_frame_max_from_guest : handler->max_of);
         if (size == 0) return 0;
         if (size < 0) {
             break_off(channel, "a malformed frame");
             return -1;
         }
-        int rc = channel->handler->on_frame(channel->ud, &frame);
+        int rc = handler->on_frame(channel->ud, &frame);
         if (channel->closed) return -1;
         if (rc < 0) {
             break_off(channel, "an unexpected frame");
@@ -135,8 +137,13 @@ static void on_ready(void *ud, unsigned events)
 {
     bc_channel *channel = ud;
     channel->entered++;
-    if (events & BC_WRITABLE) flush(channel);
-    if (events & (BC_READABLE | BC_HANGUP)) {
+    if (events & BC_WRITABLE) {
+        flush(channel);
+        if (!channel->closed && channel->out.len == 0 && channel->handler->on_sent != NULL) {
+            channel->handler->on_sent(channel->ud);
+        }
+    }
+    if (!channel->closed && events & (BC_READABLE | BC_HANGUP)) {
         for (int i = 0; i < READS_PER_TURN && read_once(channel) > 0; i++) {}
     }
     want(channel);
@@ -150,6 +157,11 @@ void bc_channel_read_now(bc_channel *channel)
     leave(channel);
 }
 
+size_t bc_channel_waiting(const bc_channel *channel)
+{
+    return channel->closed ? 0 : channel->out.len;
+}
+
 int bc_channel_open(bc_channel **out, barchan_runtime *rt, int fd,
                     const bc_channel_handler *handler, void *ud, barchan_error *err)
 {
@@ -161,7 +173,8 @@ int bc_channel_open(bc_channel **out, barchan_runtime *rt, int fd,
     }
     *channel = (bc_channel){.fd = fd, .handler = handler, .ud = ud};
     /* The reader keeps at most one incomplete frame besides what it reads at once. */
-    bc_buf_init(&channel->in, 2 * (size_t)READ_BYTES);
+    bc_buf_init(&channel->in, (handler->max_of == NULL ? READ_BYTES : BC_FRAME_MAX_TO_GUEST) +
+                                  BC_FRAME_HEADER + (size_t)READ_BYTES);
     bc_buf_init(&channel->out, BC_CHANNEL_MAX_QUEUE);
     int rc = bc_watch_open(&channel->watch, rt, fd, on_ready, channel, err);
     if (rc == 0) rc = bc_watch_set(channel->watch, BC_READABLE, err);

@@ -17,6 +17,10 @@ typedef struct bc_channel_handler {
     int (*on_frame)(void *ud, const bc_frame *frame);
     /* Called at most once, and not after bc_channel_close. `why` is NULL when the peer closed. */
     void (*on_end)(void *ud, const barchan_error *why);
+    /* The most payload that the peer may send of a type, -1: none; NULL: the peer is a guest. */
+    int64_t (*max_of)(uint32_t type);
+    /* Nothing waits to be sent any more; may be NULL. */
+    void (*on_sent)(void *ud);
 } bc_channel_handler;
 
 /* Takes `fd`, a stream socket, also when it fails. */
@@ -27,6 +31,8 @@ int bc_channel_send(bc_channel *channel, uint32_t type, uint32_t stream, const v
                     size_t head_len, const void *body, size_t body_len, barchan_error *err);
 /* Reads and gives out what has arrived, now: after the peer's death, before it is acted upon. */
 void bc_channel_read_now(bc_channel *channel);
+/* How many bytes wait for the peer to read. */
+size_t bc_channel_waiting(const bc_channel *channel);
 /* May be called inside the handlers. NULL is ignored. */
 void bc_channel_close(bc_channel *channel);
 

@@ -46,7 +46,8 @@ enum bc_ending {
     BC_ENDING_LEASE = 1,
     BC_ENDING_KILLED = 2,
     BC_ENDING_IDLE = 3,
-    BC_ENDING_OOM = 4 /* the kernel had too little memory and chose process 1 */
+    BC_ENDING_OOM = 4, /* the kernel had too little memory and chose process 1 */
+    BC_ENDING_HOST = 5 /* not sent: the process that held it is gone */
 };
 
 /* As barchan_mount_mode. */

@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 #include "base/error.h"
+#include "channel/frame.h"
 #include <barchan/sandbox.h>
 
 typedef struct bc_backend {
@@ -20,6 +21,13 @@ typedef struct bc_backend {
     void (*kill)(barchan_sandbox *sbx);
     /* The lease has a new end, sbx->lease_end_ms; process 1 knows. */
     void (*extend)(barchan_sandbox *sbx);
+    /* The rest is for backends whose peer is no guest but a holder; NULL and 0 otherwise. */
+    /* A frame about the sandbox itself that is no guest's; negative: it breaks the protocol. */
+    int (*on_frame)(barchan_sandbox *sbx, const bc_frame *frame);
+    uint32_t hello;                   /* the version that is said first */
+    int64_t (*max_of)(uint32_t type); /* see bc_channel_handler */
+    const char *verb;                 /* "create sandbox" */
+    barchan_end_reason when_dropped;  /* NONE: destroying the handle terminates it */
 } bc_backend;
 
 extern const bc_backend bc_backend_namespace;

@@ -32,12 +32,17 @@ void bc_created_succeed(barchan_sandbox *sbx)
     deliver_created(&sbx->created_defer);
 }
 
+static const char *verb_of(const barchan_sandbox *sbx)
+{
+    return sbx->backend->verb == NULL ? "create sandbox" : sbx->backend->verb;
+}
+
 void bc_created_fail(barchan_sandbox *sbx, const barchan_error *why)
 {
     close_watches(sbx);
     if (sbx->created == NULL) return;
     sbx->created_error = *why;
-    bc_error_context(&sbx->created_error, "create sandbox");
+    bc_error_context(&sbx->created_error, "%s", verb_of(sbx));
     bc_error_where(&sbx->created_error, "sandbox.create");
     bc_defer_schedule(sbx->rt, &sbx->created_defer, deliver_created);
 }
@@ -47,7 +52,7 @@ void bc_created_abandon(barchan_sandbox *sbx)
     bc_defer_cancel(&sbx->created_defer);
     if (sbx->created == NULL) return;
     bc_error_set(&sbx->created_error, BARCHAN_ECANCELLED,
-                 "create sandbox: it was destroyed before it was ready");
+                 "%s: it was destroyed before it was ready", verb_of(sbx));
     bc_error_where(&sbx->created_error, "sandbox.create");
     deliver_created(&sbx->created_defer);
 }
@@ -105,27 +110,32 @@ static int open_channel(barchan_sandbox *sbx, barchan_error *err)
     sbx->refs++;
     sbx->backend_held = 1;
     bc_runtime_hold(sbx->rt);
-    rc = bc_channel_open(&sbx->channel, sbx->rt, fd, &bc_sandbox_channel, sbx, err);
+    const bc_backend *backend = sbx->backend;
+    rc = bc_channel_open(&sbx->channel, sbx->rt, fd,
+                         backend->max_of == NULL ? &bc_sandbox_channel : &bc_sandbox_held_channel,
+                         sbx, err);
     if (rc < 0) return rc;
     unsigned char hello[8];
-    bc_put_u32(hello, BC_FRAME_VERSION);
+    bc_put_u32(hello, backend->hello == 0 ? BC_FRAME_VERSION : backend->hello);
     bc_put_u32(hello + 4, 0);
     return bc_channel_send(sbx->channel, BC_FRAME_HELLO, 0, hello, sizeof hello, NULL, 0, err);
 }
 
-static int open_sandbox(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err)
+static int open_sandbox(barchan_sandbox *sbx, const barchan_profile *profile, const char *id,
+                        barchan_error *err)
 {
     int rc = bc_profile_read(sbx, profile, err);
     sbx->lease_end_ms = sbx->born_ms + sbx->lease_ms;
-    if (rc == 0) rc = make_id(sbx->id, sizeof sbx->id, err);
+    if (rc == 0 && id != NULL) snprintf(sbx->id, sizeof sbx->id, "%s", id);
+    if (rc == 0 && id == NULL) rc = make_id(sbx->id, sizeof sbx->id, err);
     if (rc == 0) rc = open_watches(sbx, profile, err);
     if (rc == 0) rc = open_channel(sbx, err);
     return rc;
 }
 
-int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *given,
-                           const bc_backend *backend, barchan_sandbox_created_fn done, void *ud,
-                           barchan_error *err)
+int bc_sandbox_open_with(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *given,
+                         const bc_backend *backend, const char *id, barchan_sandbox_created_fn done,
+                         void *ud, barchan_error *err)
 {
     barchan_profile profile;
     int rc = bc_options_copy(&profile, sizeof profile, given, err);
@@ -145,7 +155,7 @@ int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt, const bar
     if (sbx->next != NULL) sbx->next->prev = sbx;
     room->sandboxes = sbx;
     bc_resident_add(rt, &sbx->resident, end_resident);
-    rc = open_sandbox(sbx, &profile, err);
+    rc = open_sandbox(sbx, &profile, id, err);
     if (rc < 0) {
         barchan_sandbox_destroy(sbx);
         return rc;
@@ -154,6 +164,13 @@ int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt, const bar
     sbx->created_ud = ud;
     *out = sbx;
     return 0;
+}
+
+int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
+                           const barchan_profile *profile, const bc_backend *backend,
+                           barchan_sandbox_created_fn done, void *ud, barchan_error *err)
+{
+    return bc_sandbox_open_with(out, rt, profile, backend, NULL, done, ud, err);
 }
 
 int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runtime *rt,

@@ -83,14 +83,16 @@ struct barchan_sandbox {
     bc_stream *streams;
     unsigned stream_count;
     int running; /* execs among them */
+    int running_elsewhere;
     uint32_t last_stream;
     int abandoned; /* streams were given up that the guest may still use */
     /* usage.c */
     bc_usage used;
     uint64_t exec_us[2]; /* sum of the results: user, system */
     uint64_t bytes_in, bytes_out, execs;
-    struct usage_call *last_calls; /* waiting for the last count */
-    int pauses_asked;              /* lease.c: not answered yet */
+    struct usage_call *last_calls;    /* waiting for the last count */
+    int pauses_asked;                 /* lease.c: not answered yet */
+    struct bc_connection *connection; /* connect.c; NULL: this process has it */
     /* backend_namespace.c */
     uint32_t tag;
     int guest_fd; /* until the launcher has it */
@@ -110,6 +112,10 @@ bc_room *bc_sandbox_room(barchan_runtime *rt);
 int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, const bc_backend *backend,
                            barchan_sandbox_created_fn done, void *ud, barchan_error *err);
+/* The same for one that has its id already; NULL: a new one. */
+int bc_sandbox_open_with(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *profile,
+                         const bc_backend *backend, const char *id, barchan_sandbox_created_fn done,
+                         void *ud, barchan_error *err);
 /* It is ready; told at once, before what its first commands have done. In a dispatch. */
 void bc_created_succeed(barchan_sandbox *sbx);
 /* It failed for this reason; told by the next dispatch. */
@@ -118,7 +124,7 @@ void bc_created_fail(barchan_sandbox *sbx, const barchan_error *why);
 void bc_created_abandon(barchan_sandbox *sbx);
 
 /* sandbox.c */
-extern const bc_channel_handler bc_sandbox_channel;
+extern const bc_channel_handler bc_sandbox_channel, bc_sandbox_held_channel;
 void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barchan_error *why);
 /* Its memory stays until the last reference is dropped. */
 void bc_sandbox_ref(barchan_sandbox *sbx);
@@ -144,6 +150,8 @@ void bc_sandbox_set_paused(barchan_sandbox *sbx, int paused);
 /* What a guest says it has used, kept to what can be added up. */
 uint64_t bc_usage_bound(uint64_t told);
 void bc_usage_add(barchan_sandbox *sbx, const barchan_exec_usage *usage);
+/* The last count, by whoever could make it. */
+void bc_usage_told(barchan_sandbox *sbx, const bc_usage *told);
 /* The backend has counted the sandbox's processor time to its end. */
 void bc_usage_ended(barchan_sandbox *sbx, uint64_t user_us, uint64_t system_us);
 /* Nothing more will be known. */
@@ -161,6 +169,10 @@ int bc_mount_next(bc_wire_reader *in, bc_mount *mount);
 /* The mount whose changes can be asked for. `target` may be NULL; `len` 0: strlen(target). */
 int bc_mounts_find_copy(const barchan_sandbox *sbx, const char *target, size_t len, bc_mount *found,
                         barchan_error *err);
+
+/* For those who are connected to a detached one: they are told, and take in, its mounts. */
+int bc_mounts_put(const barchan_sandbox *sbx, bc_buf *out);
+int bc_mounts_take(barchan_sandbox *sbx, bc_wire_reader *in);
 
 /* apply_memory.c */
 void bc_apply_forget(barchan_sandbox *sbx);

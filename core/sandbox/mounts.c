@@ -87,6 +87,32 @@ int bc_mounts_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan
     return rc < 0 ? bc_error_nomem(err) : 0;
 }
 
+/* ---- for those who are connected to it ---- */
+
+int bc_mounts_put(const barchan_sandbox *sbx, bc_buf *out)
+{
+    int rc = bc_put_wire_u64(out, (uint64_t)sbx->mounts_seen.tv_sec);
+    if (rc == 0) rc = bc_put_wire_u32(out, (uint32_t)sbx->mounts_seen.tv_nsec);
+    return rc < 0 ? rc : bc_buf_append(out, bc_buf_data(&sbx->mounts), sbx->mounts.len);
+}
+
+int bc_mounts_take(barchan_sandbox *sbx, bc_wire_reader *in)
+{
+    bc_mount mount;
+    sbx->mounts_seen.tv_sec = (time_t)bc_wire_u64(in);
+    sbx->mounts_seen.tv_nsec = (long)bc_wire_u32(in);
+    const unsigned char *at = in->at;
+    uint32_t count = bc_wire_u32(in);
+    if (in->bad || count > BC_FRAME_MAX_MOUNTS || sbx->mounts_seen.tv_nsec > 999999999) return -1;
+    for (uint32_t i = 0; i < count; i++) {
+        if (!bc_mount_next(in, &mount) || mount.source[0] != '/' || !is_plain(mount.target)) {
+            return -1;
+        }
+    }
+    bc_buf_reset(&sbx->mounts);
+    return bc_buf_append(&sbx->mounts, at, (size_t)(in->at - at));
+}
+
 /* ---- changes ---- */
 
 int bc_mount_next(bc_wire_reader *in, bc_mount *mount)

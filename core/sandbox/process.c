@@ -124,11 +124,17 @@ static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
 
 /* ---- the handle ---- */
 
-static int check(const barchan_exec_options *options, barchan_error *err)
+static int check(const barchan_exec_options *options, const barchan_sandbox *sbx,
+                 barchan_error *err)
 {
-    if (options->on_output != NULL || options->on_drain != NULL || options->detach) {
+    if (options->on_output != NULL || options->on_drain != NULL) {
         return bc_error_set(err, BARCHAN_EINVAL,
-                            "on_output, on_drain and detach are not for spawn: its handle reads");
+                            "on_output and on_drain are not for spawn: its handle reads");
+    }
+    if (options->detach && sbx->connection == NULL) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "detach is not for spawn but in a detached sandbox: its handle holds "
+                            "the command");
     }
     if (options->backlog_bytes > BC_PROCESS_MAX_BACKLOG_BYTES) {
         return bc_error_set(err, BARCHAN_ELIMIT, "backlog_bytes is at most %u",
@@ -146,7 +152,7 @@ int barchan_sandbox_spawn(barchan_process **out, barchan_sandbox *sbx,
     *out = NULL;
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0) rc = bc_options_copy(&options, sizeof options, given, err);
-    if (rc == 0) rc = check(&options, err);
+    if (rc == 0) rc = check(&options, sbx, err);
     if (rc < 0) return rc;
     barchan_process *process = calloc(1, sizeof *process);
     if (process == NULL) return bc_error_nomem(err);

@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "base/json_write.h"
 #include "base/limits.h"
+#include "channel/held.h"
+#include "connect.h"
 #include "internal.h"
 #include "launcher.h"
 
@@ -71,6 +73,7 @@ void bc_sandbox_unref(barchan_sandbox *sbx)
     if (sbx->next != NULL) sbx->next->prev = sbx->prev;
     if (sbx->room != NULL && sbx->room->sandboxes == sbx) sbx->room->sandboxes = sbx->next;
     bc_profile_clear(sbx);
+    bc_connection_free(sbx->connection);
     bc_buf_clear(&sbx->layers);
     if (sbx->guest_fd >= 0) close(sbx->guest_fd);
     free(sbx);
@@ -100,7 +103,8 @@ void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barch
     sbx->backend->kill(sbx);
     lose_streams(sbx);
     /* Asked for, or reported to whoever created it: no news. */
-    int expected = reason == BARCHAN_END_TERMINATED || reason == BARCHAN_END_CREATE_FAILED;
+    int expected = reason == BARCHAN_END_TERMINATED || reason == BARCHAN_END_CREATE_FAILED ||
+                   reason == BARCHAN_END_DETACHED;
     if (sbx->id[0] != '\0') { /* without an id it was refused, and the caller knows why */
         bc_log(sbx->rt, expected ? BARCHAN_LOG_DEBUG : BARCHAN_LOG_WARN, "sandbox %s ended: %s%s%s",
                sbx->id, barchan_end_reason_name(reason), why == NULL ? "" : ": ",
@@ -120,6 +124,7 @@ static barchan_end_reason reason_of(uint32_t ending)
     case BC_ENDING_LEASE: return BARCHAN_END_LEASE_EXPIRED;
     case BC_ENDING_IDLE: return BARCHAN_END_IDLE;
     case BC_ENDING_OOM: return BARCHAN_END_OOM;
+    case BC_ENDING_HOST: return BARCHAN_END_HOST_GONE;
     default: return BARCHAN_END_NONE;
     }
 }
@@ -209,7 +214,7 @@ static int on_frame(void *ud, const bc_frame *frame)
         case BC_FRAME_FAILED: return on_failed(sbx, &in);
         case BC_FRAME_ENDING: return on_ending(sbx, &in);
         case BC_FRAME_STATE: return on_state(sbx, &in);
-        default: return -1;
+        default: return sbx->backend->on_frame == NULL ? -1 : sbx->backend->on_frame(sbx, frame);
         }
     }
     if (sbx->state == BARCHAN_SANDBOX_STARTING) return -1;
@@ -230,7 +235,9 @@ static void on_channel_end(void *ud, const barchan_error *why)
     }
 }
 
-const bc_channel_handler bc_sandbox_channel = {on_frame, on_channel_end};
+const bc_channel_handler bc_sandbox_channel = {.on_frame = on_frame, .on_end = on_channel_end};
+const bc_channel_handler bc_sandbox_held_channel = {
+    .on_frame = on_frame, .on_end = on_channel_end, .max_of = bc_held_max_from_holder};
 
 /* ---- the handle ---- */
 
@@ -245,7 +252,8 @@ void barchan_sandbox_destroy(barchan_sandbox *sbx)
 {
     if (sbx == NULL || !bc_runtime_is_own(sbx->rt)) return;
     bc_resident_remove(&sbx->resident);
-    barchan_sandbox_terminate(sbx);
+    barchan_end_reason reason = sbx->backend->when_dropped;
+    bc_sandbox_end(sbx, reason == BARCHAN_END_NONE ? BARCHAN_END_TERMINATED : reason, NULL);
     bc_created_abandon(sbx);
     sbx->handle_dropped = 1;
     bc_sandbox_unref(sbx);

@@ -25,6 +25,7 @@ const char *barchan_end_reason_name(barchan_end_reason reason)
     case BARCHAN_END_CREATE_FAILED: return "create_failed";
     case BARCHAN_END_IDLE: return "idle";
     case BARCHAN_END_OOM: return "oom";
+    case BARCHAN_END_DETACHED: return "detached";
     }
     return "unknown";
 }
@@ -46,7 +47,7 @@ int barchan_sandbox_status(const barchan_sandbox *sbx, barchan_sandbox_info *inf
         .template_name = sbx->template_name,
         .age_ms = age,
         .lease_left_ms = bc_lease_left_ms(sbx),
-        .running = sbx->running,
+        .running = sbx->running + sbx->running_elsewhere,
         .layers = sbx->layers.len == 0 ? "{}" : bc_buf_data(&sbx->layers),
     };
     memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);

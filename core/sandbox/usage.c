@@ -39,7 +39,7 @@ uint64_t bc_usage_bound(uint64_t told)
     return told < BC_USAGE_MAX ? told : BC_USAGE_MAX;
 }
 
-static void remember(barchan_sandbox *sbx, const bc_usage *told)
+void bc_usage_told(barchan_sandbox *sbx, const bc_usage *told)
 {
     sbx->used = *told;
     uint64_t *const fields[] = {&sbx->used.user_us,       &sbx->used.system_us,
@@ -104,7 +104,7 @@ static int on_answer(bc_wire_reader *in, const barchan_error *err, void *ud)
     if (err == NULL) {
         bc_wire_get_usage(in, &told);
         if (!bc_wire_done(in)) return -1;
-        remember(call->sbx, &told);
+        bc_usage_told(call->sbx, &told);
         tell(call);
     } else if (call->sbx->state == BARCHAN_SANDBOX_ENDED) {
         tell_at_end(call);

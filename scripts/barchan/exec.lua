@@ -23,7 +23,7 @@ local spec = {
 -- What spawn takes, too.
 local spawn_spec = { pty = "table", backlog = "integer" }
 for name, kind in pairs(spec) do spawn_spec[name] = kind end
-spawn_spec.detach, spawn_spec.output_limit = nil, nil
+spawn_spec.output_limit = nil
 
 local pty_spec = { cols = "integer", rows = "integer" }
 

@@ -21,6 +21,8 @@ local barchan = {
 
   -- sandboxes and what runs in them
   sandbox = sandbox.create, -- { template, network, lease, … } -> sandbox | nil, err
+  connect = sandbox.connect, -- (id of a detached sandbox) -> sandbox | nil, err
+  detached = sandbox.detached, -- () -> the status of each detached sandbox of this user
   sandboxes = sandbox.list, -- () -> the status of each
   render = exec.render, -- (exec result, { limit }) -> text for a model
   doctor = core.sandbox.doctor, -- () -> list of { name, state, detail, remedy } | nil, err

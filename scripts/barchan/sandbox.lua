@@ -24,6 +24,7 @@ local profile_spec = {
   mounts = "table",
   price = "table",
   max_cost_micros = "number",
+  detached = "boolean",
 }
 
 local DEFAULT_LEASE = 1800
@@ -77,7 +78,10 @@ Sandbox.__index = Sandbox
 
 function Sandbox:__tostring() return tostring(self.handle) end
 
-function Sandbox:__close() self.handle:terminate() end
+-- A detached sandbox is only let go of.
+function Sandbox:__close()
+  if self.detached then self:detach() else self.handle:terminate() end
+end
 
 --- Runs a command and waits for its result. A string runs in /bin/sh; in a table the array part is
 --- the command's words and the named keys are options: sh, cwd, env, stdin, timeout (seconds,
@@ -119,7 +123,7 @@ end
 --- :close_input, :signal, :resize, :kill, :wait(seconds), :running. Its output is kept, the last
 --- `backlog` bytes of each stream (1 MiB by default), until it is read; it is never held up by that.
 --- With pty = { cols, rows } it has a terminal. <close> kills it.
----@param command string|table as for exec, without detach and output_limit
+---@param command string|table as for exec, without output_limit; `detach` in a detached sandbox only
 ---@return barchan.Process? process
 ---@return table? err
 function Sandbox:spawn(command, ...)
@@ -214,6 +218,27 @@ end
 --- Starts to end everything in it. Never waits; idempotent.
 function Sandbox:terminate() self.handle:terminate() end
 
+--- Lets go of a detached sandbox, which lives on; so does `<close>`. Commands that run for this handle are
+--- cancelled but for those with `detach`.
+function Sandbox:detach()
+  if not self.detached then
+    error("detach: this sandbox is not a detached one: it ends with its program", 2)
+  end
+  open[self] = nil
+  self.handle:close()
+end
+
+--- Of a detached sandbox what its commands have printed, the last 1 MiB of it, from a cursor on: a list of
+--- { command, stream, data }, the next cursor, and how many bytes before these are no longer kept. The list
+--- is empty when there is no more.
+---@param cursor integer? 0, the beginning, by default
+function Sandbox:logs(cursor)
+  if cursor ~= nil and (math.type(cursor) ~= "integer" or cursor < 0) then
+    error("logs: a cursor, as the last call gave it, expected", 2)
+  end
+  return self.handle:logs(cursor)
+end
+
 -- A lease that cannot cost more than allowed: then nothing that happens under it can, either.
 local function check_cost(profile)
   if profile.price then price.check(profile.price) end
@@ -233,12 +258,37 @@ local function check_cost(profile)
   return nil, too_dear("create sandbox: " .. why)
 end
 
+local function wrap(handle, profile)
+  local self = setmetatable({
+    handle = handle,
+    price = profile.price,
+    limits = profile.limits or {},
+    max_cost_micros = profile.max_cost_micros,
+    detached = profile.detached,
+  }, Sandbox)
+  open[self] = true
+  self.files = files.new(handle)
+  return self
+end
+
+-- The holder makes the sandbox, as this module does there; then it is connected to like any other.
+local function create_detached(profile)
+  local given = {}
+  for key, value in pairs(profile) do given[key] = value end
+  given.detached, given.price = nil, nil
+  local json = next(given) and core.json.encode(given) or "{}"
+  local id, err = core.sandbox.detached_create(json, profile.timeout)
+  if not id then return nil, err end
+  return core.sandbox.connect(id)
+end
+
 --- Creates a sandbox: template ("host" or a directory), network ("off"), lease (seconds, default
 --- 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
 --- best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout (seconds),
 --- mounts { { source, target, mode = "ro" | "rw" | "cow" }, … } of the host's folders and files (cow:
 --- copy-on-write, what is written stays in the sandbox),
 --- price { cpu_hour, vcpu_hour, gib_hour } and max_cost_micros. What holds each limit is in status().layers.
+--- With detached = true it outlives this program, held by a process of its own (see sandbox.connect).
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
 function sandbox.create(profile)
@@ -249,19 +299,56 @@ function sandbox.create(profile)
   end
   if profile.limits then check_limits(profile.limits) end
   if profile.mounts then check_mounts(profile.mounts) end
+  if profile.detached and profile.max_cost_micros then
+    error("sandbox: option 'max_cost_micros' is not for a detached sandbox: others could extend its lease", 2)
+  end
   local affordable, refusal = check_cost(profile)
   if not affordable then return nil, refusal end
-  local handle, err = core.sandbox.create(profile)
+  local handle, err
+  if profile.detached then
+    handle, err = create_detached(profile)
+  else
+    handle, err = core.sandbox.create(profile)
+  end
   if not handle then return nil, err end
-  local self = setmetatable({
-    handle = handle,
-    price = profile.price,
-    limits = profile.limits or {},
-    max_cost_micros = profile.max_cost_micros,
-  }, Sandbox)
-  open[self] = true
-  self.files = files.new(handle)
-  return self
+  return wrap(handle, profile)
+end
+
+--- Connects to a detached sandbox of this user: the same methods, but <close> and the end of the program let
+--- go of it; :terminate() ends it for all. Connecting never changes its lease.
+---@param id string
+---@return barchan.Sandbox? sandbox
+---@return table? err
+function sandbox.connect(id)
+  if type(id) ~= "string" then error("connect: the id of a sandbox expected, got " .. type(id), 2) end
+  local handle, err = core.sandbox.connect(id)
+  if not handle then return nil, err end
+  return wrap(handle, { detached = true })
+end
+
+-- How long each may take to say how it is.
+local LIST_TIMEOUT = 3
+
+local function look_at(id)
+  local handle <close>, err = core.sandbox.connect(id, LIST_TIMEOUT)
+  if handle then return handle:status() end
+  if err.code == "not_found" then return nil end -- it has just ended
+  return { id = id, error = err }
+end
+
+--- This user's detached sandboxes: the status of each, or { id, error } of one that does not answer. What
+--- killed holders have left is removed; the second result is how many there were.
+function sandbox.detached()
+  local ids, removed = core.sandbox.detached_ids()
+  if not ids then return nil, removed end
+  local tasks, list = {}, {}
+  for i, id in ipairs(ids) do tasks[i] = core.task.spawn(look_at, id) end
+  for _, task in ipairs(tasks) do
+    local ok, status = task:wait()
+    if not ok then error(status, 0) end
+    list[#list + 1] = status
+  end
+  return list, removed
 end
 
 --- The status of each sandbox that this Lua state has made and not dropped.

@@ -62,7 +62,8 @@ int bc_guest_image_open(const char *path, barchan_error *err)
     return bc_error_set(err, BARCHAN_EUNSUPPORTED, "no guest");
 }
 
-static const bc_backend fake = {"fake", start_fake, kill_fake, kill_fake};
+static const bc_backend fake = {
+    .name = "fake", .start = start_fake, .kill = kill_fake, .extend = kill_fake};
 
 /* ---- what the calls are told ---- */
 

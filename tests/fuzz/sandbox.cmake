@@ -8,13 +8,20 @@ endforeach()
 foreach(name cancel child loop posts reader residents sigpipe timer watch)
   list(APPEND host_sources ${core}/runtime/${name}.c)
 endforeach()
-foreach(name apply_memory ask backend_namespace create exec exec_control exec_input exec_output exec_request files
-        files_list files_request files_wait launcher lease limits mounts process_list
+foreach(name apply_memory ask backend_namespace connect create exec exec_control exec_input exec_output exec_request
+        files files_list files_request files_wait held_dir launcher lease limits mounts process_list
         profile sandbox status stream usage wire)
   list(APPEND host_sources ${core}/sandbox/${name}.c)
 endforeach()
 barchan_fuzz_target(channel channel fuzz_channel.c ${host_sources})
 target_link_libraries(fuzz_channel PRIVATE PkgConfig::UV Threads::Threads)
+
+# The holder of a detached sandbox between both ends.
+foreach(name hold hold_check hold_client hold_log hold_relay)
+  list(APPEND host_sources ${core}/sandbox/${name}.c)
+endforeach()
+barchan_fuzz_target(hold hold fuzz_hold.c ${host_sources})
+target_link_libraries(fuzz_hold PRIVATE PkgConfig::UV Threads::Threads)
 
 # Process 1's end: its loop's parts on a pretended system, with a heap that can be counted.
 set(guest_sources)

@@ -54,6 +54,7 @@ endif()
 
 barchan_program_test(lua/suites $<TARGET_FILE:barchan_cli> run ${PROJECT_SOURCE_DIR}/tests/lua/run.lua)
 barchan_program_test(integration/cli ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_cli.py)
+barchan_program_test(integration/detached ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_detached.py)
 add_executable(two_states_test two_states_test.c)
 target_include_directories(two_states_test PRIVATE ${PROJECT_SOURCE_DIR}/tests/support)
 target_link_libraries(two_states_test PRIVATE barchan_build PkgConfig::LUA PkgConfig::CHECK)

@@ -187,7 +187,7 @@ function T:test_spawn()
   lu.assertEquals(term:wait().exit_code, 0)
 
   lu.assertErrorMsgContains("did you mean 'cols'", sbx.spawn, sbx, { "x", pty = { col = 1 } })
-  lu.assertErrorMsgContains("unknown option 'detach'", sbx.spawn, sbx, { "x", detach = true })
+  lu.assertErrorMsgContains("unknown option 'output_limit'", sbx.spawn, sbx, { "x", output_limit = 5 })
 end
 
 function T:test_usage()

@@ -30,7 +30,8 @@ static void extend_fake(barchan_sandbox *sandbox)
     (void)sandbox;
 }
 
-static const bc_backend fake = {"fake", start_fake, kill_fake, extend_fake};
+static const bc_backend fake = {
+    .name = "fake", .start = start_fake, .kill = kill_fake, .extend = extend_fake};
 
 struct seen seen;
 

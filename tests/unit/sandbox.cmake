@@ -4,6 +4,8 @@ foreach(name channel channel_answers apply_answers)
   barchan_unit_test(${name} test_${name}.c fake_guest.c)
 endforeach()
 barchan_unit_test(host_tree test_host_tree.c)
+barchan_unit_test(hold test_hold.c fake_guest.c)
+barchan_unit_test(hold_log test_hold_log.c)
 barchan_unit_test(seccomp test_seccomp.c)
 target_include_directories(test_seccomp PRIVATE ${CMAKE_BINARY_DIR}/core/guest)
 add_dependencies(test_seccomp barchan_guest) # which has the filter made

@@ -17,6 +17,7 @@
 ---@field mounts? { source: string, target: string, mode: string }[] folders and files of the host; mode "ro", "rw", or "cow": copy-on-write, what is written stays in the sandbox
 ---@field price? { cpu_hour: number, vcpu_hour: number, gib_hour: number } what it costs
 ---@field max_cost_micros? number with a price: millionths that it may cost
+---@field detached? boolean it outlives this program: see barchan.connect
 
 --- Creates a sandbox.
 ---@param options? barchan.SandboxOptions
@@ -46,7 +47,7 @@ local Sandbox = {}
 ---@field timeout? number|boolean seconds, 60; false: none but the sandbox's lease
 ---@field grace? number seconds between SIGTERM and SIGKILL
 ---@field output_limit? integer bytes kept of each stream, from its head and its tail
----@field detach? boolean leave what it started running
+---@field detach? boolean leave what it started running; in a detached sandbox it outlives the connection, too
 
 --- Runs a command and waits: a string runs in /bin/sh, a table's list is the command's words and its named keys
 --- are options: `sbx:exec { "wc", "-w", path, timeout = 10 }`.
@@ -70,6 +71,7 @@ function Sandbox:stream(command) end
 ---@field grace? number seconds between SIGTERM and SIGKILL
 ---@field pty? { cols: integer, rows: integer } a terminal of this size
 ---@field backlog? integer bytes kept of each stream; 1 MiB
+---@field detach? boolean in a detached sandbox: it outlives the connection
 
 --- Starts a command and gives a handle that lives as long as it does. Its output is kept, the last `backlog` bytes
 --- of each stream, until it is read; the command is never held up by that. `<close>` kills it.
@@ -110,7 +112,7 @@ function Sandbox:resume() end
 ---@return barchan.Error? err
 function Sandbox:extend(seconds) end
 
---- Starts to end everything in it. Never waits; idempotent; `<close>` does it too.
+--- Starts to end everything in it. Never waits; idempotent; `<close>` does it too, unless it is detached.
 function Sandbox:terminate() end
 
 ---@class barchan.ExecResult how a command ended; tostring renders it for a model

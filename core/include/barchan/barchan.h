@@ -3,6 +3,7 @@
 #define BARCHAN_BARCHAN_H
 
 #include <barchan/apply.h>
+#include <barchan/detached.h>
 #include <barchan/error.h>
 #include <barchan/exec.h>
 #include <barchan/files.h>

@@ -130,9 +130,10 @@ typedef struct barchan_process barchan_process;
 typedef void (*barchan_process_news_fn)(barchan_process *process, void *ud);
 
 /* Starts a command and returns at once. Of the options, timeout_ms 0 means none but the lease;
- * input is open for barchan_exec_write unless it is given; on_output, on_drain and detach are not
- * possible. The command is never held up by output that nobody reads: of each stream the last
- * backlog_bytes are kept. `news` may be NULL. A command that cannot be started is a result. */
+ * input is open for barchan_exec_write unless it is given; on_output and on_drain are not possible,
+ * detach is in a detached sandbox only: there the command outlives the connection. The command is
+ * never held up by output that nobody reads: of each stream the last backlog_bytes are kept. `news`
+ * may be NULL. A command that cannot be started is a result. */
 BARCHAN_API int barchan_sandbox_spawn(barchan_process **out, barchan_sandbox *sbx,
                                       const barchan_exec_options *options,
                                       barchan_process_news_fn news, void *ud, barchan_error *err);

@@ -134,7 +134,8 @@ BARCHAN_API int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runt
 /* Starts to kill everything in the sandbox; never waits; idempotent. Unfinished execs end with
  * reason `lost`, later calls fail with BARCHAN_ECLOSED. The handle stays valid. */
 BARCHAN_API void barchan_sandbox_terminate(barchan_sandbox *sbx);
-/* Terminates and frees the handle. NULL is ignored. */
+/* Terminates and frees the handle; of a detached sandbox (barchan/detached.h) it only lets go. NULL
+ * is ignored. */
 BARCHAN_API void barchan_sandbox_destroy(barchan_sandbox *sbx);
 
 typedef enum barchan_sandbox_state {
@@ -153,8 +154,9 @@ typedef enum barchan_end_reason {
     BARCHAN_END_CRASHED = 5,        /* "crashed": process 1 died unasked */
     BARCHAN_END_CREATE_FAILED = 6,  /* "create_failed" */
     BARCHAN_END_IDLE = 7,           /* "idle": for its idle_timeout_ms */
-    BARCHAN_END_OOM = 8 /* "oom": the machine had too little memory, and the kernel chose
-                           process 1; a command over its limit is no end of a sandbox */
+    BARCHAN_END_OOM = 8,     /* "oom": the machine had too little memory, and the kernel chose
+                                process 1; a command over its limit is no end of a sandbox */
+    BARCHAN_END_DETACHED = 9 /* "detached": for this handle; the sandbox lives on in its holder */
 } barchan_end_reason;
 
 typedef struct barchan_sandbox_info {

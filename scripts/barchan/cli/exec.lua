@@ -50,7 +50,8 @@ local flags = {
   json = { type = "flag" },
 }
 
-local function exit_code(result)
+--- How the program ends after this command.
+function command.exit_code(result)
   if result.exit_code then return result.exit_code end
   if result.reason == "signaled" then return 128 + result.signal end
   if result.reason == "timeout" then return EXIT_TIMEOUT end
@@ -62,7 +63,8 @@ local function exit_code(result)
   return EXIT_FAILED
 end
 
-local function explain(result, words, timeout)
+--- Says on standard error what the exit code alone does not.
+function command.explain(result, words, timeout)
   local name = words[1]
   if result.reason == "timeout" then
     local wall = result.usage.wall
@@ -155,11 +157,37 @@ local function streamed(sbx, request, with_input)
   return assert(stream:result()), state
 end
 
+--- Runs a command in a sandbox as the flags say, passes its output on, and gives the exit code.
+function command.run_in(sbx, given, argv, timeout)
+  local request = { timeout = timeout, cwd = given.cwd, env = profile.environment(given.env) }
+  for i, word in ipairs(argv) do request[i] = word end
+  local result, input
+  if given.json and not given.stdin then
+    result = assert(sbx:exec(request))
+  elseif given.json then
+    result, input = held(sbx, request)
+  else
+    result, input = streamed(sbx, request, given.stdin)
+  end
+  if given.json then print_json(result) else command.explain(result, argv, timeout) end
+  if input and input.failed then
+    io.stderr:write("barchan: ", input.failed, "\n")
+    return EXIT_FAILED
+  end
+  return command.exit_code(result)
+end
+
+--- --timeout, which is 60 s unless it is given.
+function command.timeout(given)
+  local timeout = given.timeout or 60
+  if timeout > MAX_SECONDS then args.fail("--timeout is at most %d", MAX_SECONDS) end
+  return timeout
+end
+
 function command.main(words)
   local given, argv = args.parse(words, flags, true)
   if #argv == 0 then args.fail("a command is missing") end
-  local timeout = given.timeout or 60
-  if timeout > MAX_SECONDS then args.fail("--timeout is at most %d", MAX_SECONDS) end
+  local timeout = command.timeout(given)
   local sbx, err = sandbox.create {
     template = given.template,
     lease = math.min(timeout + 60, MAX_SECONDS),
@@ -171,22 +199,7 @@ function command.main(words)
     return EXIT_FAILED
   end
   local _ <close> = sbx
-  local request = { timeout = timeout, cwd = given.cwd, env = profile.environment(given.env) }
-  for i, word in ipairs(argv) do request[i] = word end
-  local result, input
-  if given.json and not given.stdin then
-    result = assert(sbx:exec(request))
-  elseif given.json then
-    result, input = held(sbx, request)
-  else
-    result, input = streamed(sbx, request, given.stdin)
-  end
-  if given.json then print_json(result) else explain(result, argv, timeout) end
-  if input and input.failed then
-    io.stderr:write("barchan: ", input.failed, "\n")
-    return EXIT_FAILED
-  end
-  return exit_code(result)
+  return command.run_in(sbx, given, argv, timeout)
 end
 
 return command

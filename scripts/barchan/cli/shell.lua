@@ -71,8 +71,8 @@ local function fail(err)
   return EXIT_FAILED
 end
 
-function command.main(words)
-  local given, argv = args.parse(words, flags, true)
+--- Runs a program at this terminal in the sandbox that `open` makes; gives the exit code.
+function command.run_in(open, given, argv)
   local terminal <close> = core.sandbox.terminal()
   local columns, rows = terminal:size()
   if not columns then
@@ -84,12 +84,7 @@ function command.main(words)
   env.TERM = env.TERM or core.util.getenv "TERM" or "dumb"
   local request = { cwd = given.cwd, env = env, pty = { cols = columns, rows = rows } }
   for i, word in ipairs(argv) do request[i] = word end
-  local sbx, err = sandbox.create {
-    template = given.template,
-    lease = given.lease or DEFAULT_LEASE,
-    limits = given.limits and profile.limits(given.limits),
-    mounts = profile.mounts(given.mount),
-  }
+  local sbx, err = open()
   if not sbx then return fail(err) end
   local _ <close> = sbx
   local process, why = sbx:spawn(request)
@@ -109,6 +104,18 @@ function command.main(words)
     io.stderr:write("barchan: the sandbox ended: ", sbx:status().end_reason or "?", "\n")
   end
   return exit_code(result)
+end
+
+function command.main(words)
+  local given, argv = args.parse(words, flags, true)
+  return command.run_in(function()
+    return sandbox.create {
+      template = given.template,
+      lease = given.lease or DEFAULT_LEASE,
+      limits = given.limits and profile.limits(given.limits),
+      mounts = profile.mounts(given.mount),
+    }
+  end, given, argv)
 end
 
 return command

@@ -1,0 +1,22 @@
+/*
+ * Where detached sandboxes can be found: a directory of this user's, with a socket and a lock file
+ * for each. The lock, not a process number, tells whether the holder lives: it ends with it.
+ */
+#ifndef BC_SANDBOX_HELD_DIR_H
+#define BC_SANDBOX_HELD_DIR_H
+
+#include <barchan/detached.h>
+#include "base/error.h"
+
+/* "sbx-" and 16 lower-case hexadecimal digits. */
+int bc_held_id_is_valid(const char *id);
+/* Makes the socket and its lock; the descriptors, and that of their directory, are the caller's. */
+int bc_held_publish(const char *id, int *dir_fd, int *lock_fd, int *listen_fd, barchan_error *err);
+/* Removes both names; the lock itself goes with its descriptor. */
+void bc_held_retract(int dir_fd, const char *id);
+/* A socket that is connected to the holder, which is of the same user. */
+int bc_held_connect(const char *id, int *fd, barchan_error *err);
+/* Of the peer of a connected Unix socket: 1 when it is of this process's user. */
+int bc_held_peer_is_own(int fd);
+
+#endif

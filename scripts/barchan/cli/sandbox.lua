@@ -1,0 +1,309 @@
+-- barchan sandbox: detached sandboxes, which outlive the command that makes them.
+local _, core = ...
+
+local args = require "barchan.cli.args"
+local copy = require "barchan.cli.copy"
+local exec = require "barchan.cli.exec"
+local options = require "barchan.options"
+local profile = require "barchan.cli.profile"
+local sandbox = require "barchan.sandbox"
+local shell = require "barchan.cli.shell"
+local task = require "barchan.task"
+local tool = require "barchan.tool"
+local ui = require "barchan.cli.ui"
+
+local out = ui.out
+
+local command = {
+  summary = "sandboxes that outlive this command: create, list, exec, cp, logs, …",
+  usage = [[
+usage: barchan sandbox create [OPTIONS]                 make one and print its id
+       barchan sandbox list [--json]                    this user's, as a table or one JSON object a line
+       barchan sandbox exec [OPTIONS] ID -- COMMAND…    run a command in it
+       barchan sandbox shell [OPTIONS] ID [-- COMMAND…] a shell in it, at this terminal
+       barchan sandbox cp [ID:]PATH… [ID:]PATH          copy files and folders in or out
+       barchan sandbox logs [--follow] [--json] ID      what its commands have printed
+       barchan sandbox usage ID                         what it has used, as JSON
+       barchan sandbox extend ID SECONDS                add to its lease
+       barchan sandbox pause|resume ID                  have everything in it stand still, go on
+       barchan sandbox kill ID…                         end it; waits until nothing runs any more
+
+A detached sandbox is held by a process of its own and lives until it is killed, its lease ends or that
+process dies. Connecting to it never changes its lease.
+
+create:  --template T   "host" (this machine's /usr, read-only; the default) or a root directory
+         --lease S      seconds until it ends (default: 1800)
+         --idle S       seconds without a command, file operation or question until it ends
+         --on-lease-end terminate (default), or pause: sandbox extend, then resume, to go on
+         --env K=V      a variable for every command; may be repeated
+         --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable;
+                        may be repeated
+         --limits L     what it may use: memory=64M,pids=50,…; see barchan exec --help
+         --best-effort  go on without layers of isolation that this machine lacks
+
+exec:    --timeout, --env, --cwd, --stdin, --json and the exit code are those of barchan exec. When this
+         command ends, the command in the sandbox is cancelled, but with
+         --detach       it starts, and runs on by itself (without a timeout, unless one is given);
+                        its output is in the logs
+
+shell:   --env and --cwd as in barchan shell.
+
+cp:      a folder is copied with all that is in it, into PATH if that is a folder, else as PATH. From the
+         host, links to files are copied as what they point to; all other links, and what is neither file
+         nor folder, are left out, and told. Permission bits are kept, owners and times are not.
+
+logs:    the last 1 MiB that commands wrote, in the order in which it came out of the sandbox, for as long
+         as that lives; err goes to standard error. Of exec --json, whose output is kept by a limit, that
+         is its head and tail.
+         --follow       go on until the sandbox ends
+         --json         one JSON object a line: command (from 1), stream, data
+
+exit code: 0; 125 Barchan failed; 2 wrong usage; of exec and shell as theirs.
+]],
+}
+
+local EXIT_FAILED = 125
+local START_PATIENCE = 0.3 -- seconds in which a command that cannot be started says so
+local FOLLOW_EVERY = 0.2
+
+local function fail(err)
+  io.stderr:write("barchan: ", tool.message(err), "\n")
+  return EXIT_FAILED
+end
+
+local function connect(id)
+  if id == nil then args.fail("the id of a sandbox is missing; barchan sandbox list shows them") end
+  return sandbox.connect(id)
+end
+
+-- One id and nothing else.
+local function connect_only(words)
+  if #words > 1 then args.fail("one id expected, got '%s' too", words[2]) end
+  return connect(words[1])
+end
+
+local actions = {}
+
+local create_flags = {
+  template = { type = "string" },
+  lease = { type = "number", positive = true },
+  idle = { type = "number", positive = true },
+  ["on-lease-end"] = { type = "string" },
+  env = { type = "string", many = true },
+  mount = { type = "string", many = true },
+  limits = { type = "string" },
+  ["best-effort"] = { type = "flag" },
+}
+
+function actions.create(words)
+  local given, rest = args.parse(words, create_flags)
+  if #rest > 0 then args.fail("create takes no '%s'", rest[1]) end
+  local at_end = given["on-lease-end"]
+  if at_end and at_end ~= "terminate" and at_end ~= "pause" then
+    args.fail("--on-lease-end takes terminate or pause, got '%s'", at_end)
+  end
+  local sbx <close>, err = sandbox.create {
+    detached = true,
+    template = given.template,
+    lease = given.lease,
+    idle_timeout = given.idle,
+    on_lease_end = at_end,
+    env = given.env and profile.environment(given.env),
+    mounts = profile.mounts(given.mount),
+    limits = given.limits and profile.limits(given.limits),
+    best_effort = given["best-effort"],
+  }
+  if not sbx then return fail(err) end
+  out(sbx:status().id, "\n")
+  return 0
+end
+
+local function duration(seconds)
+  if seconds < 120 then return ("%.0f s"):format(seconds) end
+  if seconds < 7200 then return ("%.0f min"):format(seconds / 60) end
+  return ("%.1f h"):format(seconds / 3600)
+end
+
+function actions.list(words)
+  local given, rest = args.parse(words, { json = { type = "flag" } })
+  if #rest > 0 then args.fail("list takes no '%s'", rest[1]) end
+  local list, removed = sandbox.detached()
+  if not list then return fail(removed) end
+  if removed > 0 then
+    io.stderr:write(("barchan: removed what killed holders had left (%d)\n"):format(removed))
+  end
+  if not given.json and #list > 0 then
+    out("ID                    STATE    AGE       LEASE     RUNNING  TEMPLATE\n")
+  end
+  for _, status in ipairs(list) do
+    if given.json then
+      if status.error then status.error = tool.message(status.error) end
+      out(core.json.encode(status), "\n")
+    elseif status.error then
+      out(("%s  %s\n"):format(status.id, ui.visible(tool.message(status.error))))
+    else
+      out(("%s  %-8s %-9s %-9s %-8d %s\n"):format(status.id, status.state, duration(status.age),
+        duration(status.lease_left), status.running, ui.visible(status.template)))
+    end
+  end
+  return 0
+end
+
+local exec_flags = {
+  timeout = { type = "number", positive = true },
+  env = { type = "string", many = true },
+  cwd = { type = "string" },
+  stdin = { type = "flag" },
+  json = { type = "flag" },
+  detach = { type = "flag" },
+}
+
+-- [OPTIONS] ID [--] COMMAND…
+local function parse_command(words, flags)
+  local given, rest = args.parse(words, flags, true)
+  local id = table.remove(rest, 1)
+  if rest[1] == "--" then
+    table.remove(rest, 1)
+  elseif rest[1] and rest[1]:sub(1, 1) == "-" then
+    args.fail("options come before the id; '--' comes before a command that begins with '-'")
+  end
+  return given, id, rest
+end
+
+-- Leaves the command running, unless it could not be started.
+local function start(sbx, given, argv)
+  local request = { detach = true, stdin = "", cwd = given.cwd, timeout = given.timeout or false,
+    env = profile.environment(given.env) }
+  for i, word in ipairs(argv) do request[i] = word end
+  local process, err = sbx:spawn(request)
+  if not process then return fail(err) end
+  local result = process:wait(START_PATIENCE)
+  if result and result.reason == "spawn_failed" then
+    exec.explain(result, argv)
+    return exec.exit_code(result)
+  end
+  sbx:detach() -- before the process handle goes, which would end it
+  return 0
+end
+
+function actions.exec(words)
+  local given, id, argv = parse_command(words, exec_flags)
+  if given.detach and (given.stdin or given.json) then
+    args.fail("--detach goes without --stdin and --json")
+  end
+  local timeout = exec.timeout(given)
+  if id and #argv == 0 then args.fail("a command is missing") end
+  local sbx <close>, err = connect(id)
+  if not sbx then return fail(err) end
+  if given.detach then return start(sbx, given, argv) end
+  return exec.run_in(sbx, given, argv, timeout)
+end
+
+function actions.shell(words)
+  local given, id, argv = parse_command(words, { env = exec_flags.env, cwd = exec_flags.cwd })
+  if not id then return connect(nil) end
+  return shell.run_in(function() return connect(id) end, given, argv)
+end
+
+function actions.cp(words)
+  local _, paths = args.parse(words, {})
+  return copy(paths)
+end
+
+local function show_logs(entries, as_json)
+  for _, entry in ipairs(entries) do
+    if as_json then
+      entry.data = core.util.utf8_repair(entry.data)
+      out(core.json.encode(entry), "\n")
+    elseif entry.stream == "out" then
+      out(entry.data)
+    else
+      io.stderr:write(entry.data)
+    end
+  end
+end
+
+function actions.logs(words)
+  local given, rest = args.parse(words, { follow = { type = "flag" }, json = { type = "flag" } })
+  local sbx <close>, err = connect_only(rest)
+  if not sbx then return fail(err) end
+  local cursor = 0
+  while true do
+    local entries, next_cursor, dropped = sbx:logs(cursor)
+    if not entries then
+      if given.follow and sbx:status().state == "ended" then return 0 end
+      return fail(next_cursor)
+    end
+    if dropped > 0 then
+      io.stderr:write(("barchan: %d bytes before these are no longer kept\n"):format(dropped))
+    end
+    show_logs(entries, given.json)
+    cursor = next_cursor
+    if #entries == 0 then
+      if not given.follow then return 0 end
+      task.sleep(FOLLOW_EVERY)
+    end
+  end
+end
+
+function actions.usage(words)
+  local _, rest = args.parse(words, {})
+  local sbx <close>, err = connect_only(rest)
+  if not sbx then return fail(err) end
+  out(core.json.encode(assert(sbx:usage())), "\n")
+  return 0
+end
+
+function actions.extend(words)
+  local _, rest = args.parse(words, {})
+  local seconds = tonumber(rest[2])
+  if #rest ~= 2 or not seconds or not (seconds > 0 and seconds < 1e9) then
+    args.fail("extend takes an id and a number of seconds")
+  end
+  local sbx <close>, err = connect(rest[1])
+  if not sbx then return fail(err) end
+  local ok, refusal = sbx:extend(seconds)
+  if ok then ok, refusal = sbx:usage() end -- answered when the lease is
+  return ok and 0 or fail(refusal)
+end
+
+for _, name in ipairs { "pause", "resume" } do
+  actions[name] = function(words)
+    local _, rest = args.parse(words, {})
+    local sbx <close>, err = connect_only(rest)
+    if not sbx then return fail(err) end
+    local ok, refusal = sbx[name](sbx)
+    return ok and 0 or fail(refusal)
+  end
+end
+
+function actions.kill(words)
+  local _, ids = args.parse(words, {})
+  if #ids == 0 then connect(nil) end
+  local code = 0
+  for _, id in ipairs(ids) do
+    local sbx <close>, err = connect(id)
+    if sbx then
+      sbx:terminate()
+      sbx:usage() -- the last count comes when nothing runs any more
+    else
+      code = fail(err)
+    end
+  end
+  return code
+end
+
+function command.main(words)
+  local name = table.remove(words, 1)
+  if name == "hold" then return require "barchan.cli.hold" () end
+  if name == nil then
+    args.fail("create, list, exec, shell, cp, logs, usage, extend, pause, resume or kill expected")
+  end
+  if name == "--help" or name == "-h" then error({ help = true }, 0) end
+  if not actions[name] then
+    args.fail("%s", options.unknown("command", name, options.sorted_keys(actions)))
+  end
+  return actions[name](words)
+end
+
+return command
