@@ -13,9 +13,9 @@
  * takes over a part.
  *
  * Nothing of the host's is lost. A file that somebody has changed since the sandbox was made (its
- * ctime is later) and that was not written by this call before is a conflict; so is a folder that
- * is to go but has something more in it, and a link or a file where a folder should be. In another
- * folder than the source a file may only be replaced when it is as the source's, and that
+ * ctime is later) and that was not written through this handle before is a conflict; so is a folder
+ * that is to go but has something more in it, and a link or a file where a folder should be. In
+ * another folder than the source a file may only be replaced when it is as the source's, and that
  * unchanged. Each file is written under a temporary name and takes its place when it is whole; what
  * it has replaced is looked at once more before it goes. A hard link to it elsewhere keeps the old
  * bytes. New and changed files are written first, then what is to go is removed. A host that is
