@@ -47,7 +47,7 @@ static void cancel_apply(bl_op *op)
     bl_op_unref(op);
 }
 
-static void push_entry(lua_State *L, const barchan_applied *entry)
+static void push_entry(lua_State *L, const barchan_apply_entry *entry)
 {
     static const char *const outcomes[] = {"applied", "conflict", "skipped"};
     lua_createtable(L, 0, 5);
@@ -70,7 +70,7 @@ static void push_result(lua_State *L, const barchan_apply_result *r)
     const struct {
         const char *name;
         uint64_t value;
-    } numbers[] = {{"applied", r->done},
+    } numbers[] = {{"applied", r->applied},
                    {"conflicts", r->conflicts},
                    {"skipped", r->skipped},
                    {"bytes", r->bytes}};
@@ -108,9 +108,9 @@ static int l_apply_gc(lua_State *L)
 
 static barchan_on_conflict read_conflict(lua_State *L, const char *word)
 {
-    if (word == NULL || strcmp(word, "refuse") == 0) return BARCHAN_CONFLICT_REFUSE;
-    if (strcmp(word, "skip") == 0) return BARCHAN_CONFLICT_SKIP;
-    if (strcmp(word, "overwrite") == 0) return BARCHAN_CONFLICT_OVERWRITE;
+    if (word == NULL || strcmp(word, "refuse") == 0) return BARCHAN_ON_CONFLICT_REFUSE;
+    if (strcmp(word, "skip") == 0) return BARCHAN_ON_CONFLICT_SKIP;
+    if (strcmp(word, "overwrite") == 0) return BARCHAN_ON_CONFLICT_OVERWRITE;
     return luaL_error(L, "option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected");
 }
 
@@ -119,9 +119,7 @@ int bl_sandbox_apply(lua_State *L)
     barchan_sandbox *sbx = bl_check_sandbox(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
-    if (bl_state_of(L)->safe) {
-        return luaL_error(L, "apply_changes: not available to these scripts");
-    }
+    bl_refuse_safe(L, "apply_changes");
     barchan_apply_options options = {.struct_size = sizeof options};
     const char *dest = bl_opt_string(L, 2, "dest", NULL);
     luaL_argcheck(L, dest != NULL, 2, "option 'dest' is missing");

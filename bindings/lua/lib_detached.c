@@ -12,8 +12,7 @@
 
 void bl_check_detached(lua_State *L)
 {
-    if (bl_state_of(L)->safe)
-        luaL_error(L, "detached sandboxes are not available to these scripts");
+    bl_refuse_safe(L, "detached sandboxes");
 }
 
 /* ---- making one ---- */

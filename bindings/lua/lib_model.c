@@ -106,9 +106,7 @@ static void read_address(lua_State *L, int index, barchan_model_options *options
                    options->replay_path);
     }
     options->record_path = bl_opt_string(L, index, "record", NULL);
-    if (options->record_path != NULL && state->safe) {
-        luaL_error(L, "option 'record': this engine's scripts have no files of the host");
-    }
+    if (options->record_path != NULL) bl_refuse_safe(L, "option 'record'");
 }
 
 static int l_model_create(lua_State *L)

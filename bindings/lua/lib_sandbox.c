@@ -158,9 +158,7 @@ static int l_sandbox_create(lua_State *L)
     barchan_mount mounts[BL_MAX_MOUNTS] = {{0}};
     read_limits(L, &profile.limits);
     read_mounts(L, &profile, mounts);
-    if (bl_state_of(L)->safe && profile.mount_count > 0) {
-        return luaL_error(L, "option 'mounts': not available to these scripts");
-    }
+    if (profile.mount_count > 0) bl_refuse_safe(L, "option 'mounts'");
     profile.timeout_ms = bl_opt_int_ms(L, 1, "timeout");
     profile.best_effort = bl_opt_flag(L, 1, "best_effort");
     profile.env = bl_opt_strings(L, 1, "env", 1);

@@ -14,7 +14,7 @@ static const char *path_at(lua_State *L, int index)
     size_t len;
     const char *path = luaL_checklstring(L, index, &len);
     luaL_argcheck(L, strlen(path) == len, index, "a path without NUL expected");
-    if (bl_state_of(L)->safe) luaL_error(L, "this engine's scripts have no files of the host");
+    bl_refuse_safe(L, "folders of the host");
     return path;
 }
 

@@ -80,3 +80,12 @@ void bl_push_core(lua_State *L)
     lua_pushvalue(L, -1);
     lua_rawsetp(L, LUA_REGISTRYINDEX, &core_key);
 }
+
+void bl_refuse_safe(lua_State *L, const char *what)
+{
+    if (!bl_state_of(L)->safe) return;
+    luaL_error(L,
+               "%s: not for the scripts of an engine with the safe library; the host application "
+               "can do it for them",
+               what);
+}

@@ -80,4 +80,7 @@ void bl_open_tree(lua_State *L);
 void bl_open_watch(lua_State *L);
 void bl_open_scripts(lua_State *L); /* loader.c */
 
+/* Throws when the engine's library is `safe`: `what` is the host application's to do. */
+void bl_refuse_safe(lua_State *L, const char *what);
+
 #endif

@@ -43,14 +43,14 @@ static int fill_result(barchan_apply_call *call, barchan_apply_result *result)
     for (size_t i = 0; i < call->change_count; i++) {
         struct change *change = &call->changes[i];
         result->entries[result->entry_count++] =
-            (barchan_applied){.path = change->info.path,
-                              .path_len = change->info.path_len,
-                              .change = change->info.change,
-                              .type = change->info.type,
-                              .outcome = change->outcome,
-                              .why = change->why};
+            (barchan_apply_entry){.path = change->info.path,
+                                  .path_len = change->info.path_len,
+                                  .change = change->info.change,
+                                  .type = change->info.type,
+                                  .outcome = change->outcome,
+                                  .why = change->why};
         change->info.path = NULL; /* taken */
-        if (change->outcome == BARCHAN_APPLY_DONE) result->done++;
+        if (change->outcome == BARCHAN_APPLY_APPLIED) result->applied++;
         if (change->outcome == BARCHAN_APPLY_CONFLICT) result->conflicts++;
         if (change->outcome == BARCHAN_APPLY_SKIPPED) result->skipped++;
     }
@@ -120,8 +120,10 @@ static int take_changes(barchan_apply_call *call, barchan_file_result *list)
 {
     if (list->truncated) {
         return bc_error_set(&call->error, BARCHAN_ELIMIT,
-                            "the list of changes is not complete; name what to apply by other "
-                            "means, such as files of its own");
+                            "the list of changes is not complete: there are more than 100,000, or "
+                            "some lie too deep or in folders that commands have closed to "
+                            "themselves; nothing was applied. Remove or open those in the sandbox, "
+                            "or download single files");
     }
     call->changes = calloc(list->entry_count + 1, sizeof *call->changes);
     if (call->changes == NULL) return bc_error_nomem(&call->error);
@@ -155,13 +157,13 @@ static void end_checking(barchan_apply_call *call)
         if (call->changes[i].outcome != BARCHAN_APPLY_CONFLICT) continue;
         if (conflicts++ == 0) first = &call->changes[i];
     }
-    if (conflicts > 0 && call->on_conflict == BARCHAN_CONFLICT_REFUSE && !call->dry_run) {
+    if (conflicts > 0 && call->on_conflict == BARCHAN_ON_CONFLICT_REFUSE && !call->dry_run) {
         bc_error_set(&call->error, BARCHAN_ECONFLICT,
                      "'%s': %s (conflicts: %zu); nothing was applied",
                      bc_printable(name, sizeof name, first->info.path), first->why, conflicts);
     }
     call->next = 0;
-    call->stage = APPLY_WRITING;
+    call->stage = call->dry_run ? APPLY_FINISHED : APPLY_WRITING;
 }
 
 /* ---- applying ---- */
@@ -172,7 +174,7 @@ static void settle(barchan_apply_call *call, const struct change *change, int rc
 {
     if (rc == 0) call->applied++;
     if (rc != BARCHAN_ECONFLICT || call->error.code != 0) return;
-    if (call->on_conflict == BARCHAN_CONFLICT_REFUSE) {
+    if (call->on_conflict == BARCHAN_ON_CONFLICT_REFUSE) {
         char name[128];
         bc_error_set(&call->error, BARCHAN_ECONFLICT, "'%s': %s",
                      bc_printable(name, sizeof name, change->info.path), change->why);
@@ -223,7 +225,7 @@ static int start_file(barchan_apply_call *call, struct change *change)
 /* 1: a file is on its way, and the call goes on when it is there. */
 static int write_one(barchan_apply_call *call, struct change *change)
 {
-    if (change->outcome != BARCHAN_APPLY_DONE || change->info.change == BARCHAN_FILE_DELETED ||
+    if (change->outcome != BARCHAN_APPLY_APPLIED || change->info.change == BARCHAN_FILE_DELETED ||
         change->late != (call->stage == APPLY_REPLACING)) {
         return 0;
     }
@@ -242,7 +244,7 @@ static int write_one(barchan_apply_call *call, struct change *change)
 
 static void remove_one(barchan_apply_call *call, struct change *change)
 {
-    if (change->outcome != BARCHAN_APPLY_DONE || change->info.change != BARCHAN_FILE_DELETED) {
+    if (change->outcome != BARCHAN_APPLY_APPLIED || change->info.change != BARCHAN_FILE_DELETED) {
         return;
     }
     settle(call, change, bc_apply_remove(call, change));
@@ -281,20 +283,14 @@ static void step(bc_defer *defer)
     barchan_apply_call *call = owner_of(defer, barchan_apply_call, defer);
     if (call->error.code == 0) bc_sandbox_check(call->sbx, &call->error);
     for (int i = 0; i < BC_APPLY_SLICE && call->error.code == 0; i++) {
+        if (call->stage == APPLY_FINISHED) break;
         if (call->next >= call->change_count) {
-            int last =
-                call->stage == APPLY_REPLACING || (call->stage == APPLY_WRITING && call->dry_run);
-            if (last) {
-                finish(call);
-                return;
-            }
             next_stage(call);
-            if (call->stage == APPLY_WRITING && call->dry_run) call->next = call->change_count;
         } else if (do_one(call)) {
             return;
         }
     }
-    if (call->error.code != 0) {
+    if (call->error.code != 0 || call->stage == APPLY_FINISHED) {
         finish(call);
     } else {
         go_on(call);

@@ -27,7 +27,14 @@ struct change {
     int late; /* takes the place of a folder, which is emptied first */
 };
 
-enum apply_stage { APPLY_LISTING, APPLY_CHECKING, APPLY_WRITING, APPLY_REMOVING, APPLY_REPLACING };
+enum apply_stage {
+    APPLY_LISTING,
+    APPLY_CHECKING,
+    APPLY_WRITING,
+    APPLY_REMOVING,
+    APPLY_REPLACING,
+    APPLY_FINISHED
+};
 
 struct barchan_apply_call {
     barchan_runtime *rt;
@@ -54,7 +61,7 @@ struct barchan_apply_call {
     barchan_file_call *file; /* a file is on its way */
     /* The file that is being written. */
     int parent_fd, out_fd;
-    char temporary[40];
+    char temporary[40]; /* its name until it has its own; "": nothing is to be removed */
 };
 
 /* apply.c */

@@ -154,7 +154,7 @@ static void decide(struct change *change, barchan_apply_outcome outcome, const c
 /* It may be overwritten when the caller says so. */
 static void changed(const barchan_apply_call *call, struct change *change, const char *why)
 {
-    if (call->on_conflict != BARCHAN_CONFLICT_OVERWRITE) {
+    if (call->on_conflict != BARCHAN_ON_CONFLICT_OVERWRITE) {
         decide(change, BARCHAN_APPLY_CONFLICT, why);
     }
 }
@@ -271,7 +271,8 @@ static void check_without_parent(const barchan_apply_call *call, struct change *
 {
     const struct change *parent = find_parent(call, change->info.path);
     int made = parent != NULL && parent->info.change != BARCHAN_FILE_DELETED &&
-               parent->info.type == BARCHAN_FILE_DIRECTORY && parent->outcome == BARCHAN_APPLY_DONE;
+               parent->info.type == BARCHAN_FILE_DIRECTORY &&
+               parent->outcome == BARCHAN_APPLY_APPLIED;
     if (made || (change->info.change == BARCHAN_FILE_DELETED && rc == -ENOENT)) return;
     decide(change, BARCHAN_APPLY_CONFLICT,
            rc == -ELOOP    ? "a symbolic link is in its way"
@@ -283,7 +284,7 @@ void bc_apply_check(barchan_apply_call *call, struct change *change)
 {
     int parent_missing;
     const char *never = why_never(call, &change->info);
-    decide(change, BARCHAN_APPLY_DONE, NULL);
+    decide(change, BARCHAN_APPLY_APPLIED, NULL);
     if (never != NULL) {
         decide(change, BARCHAN_APPLY_SKIPPED, never);
         return;

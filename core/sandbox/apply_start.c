@@ -35,8 +35,8 @@ static int check_options(const barchan_apply_options *options, const char *dest,
     if (dest == NULL || dest[0] == '\0') {
         return bc_error_set(err, BARCHAN_EINVAL, "a folder to apply to is needed");
     }
-    if (options->on_conflict < BARCHAN_CONFLICT_REFUSE ||
-        options->on_conflict > BARCHAN_CONFLICT_OVERWRITE) {
+    if (options->on_conflict < BARCHAN_ON_CONFLICT_REFUSE ||
+        options->on_conflict > BARCHAN_ON_CONFLICT_OVERWRITE) {
         return bc_error_set(err, BARCHAN_EINVAL, "unknown on_conflict %d",
                             (int)options->on_conflict);
     }

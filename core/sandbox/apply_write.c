@@ -47,7 +47,7 @@ static int open_place(barchan_apply_call *call, struct change *change)
         close(fd);
         return fail(call, change, -rc, "look at");
     }
-    int overwrite = call->on_conflict == BARCHAN_CONFLICT_OVERWRITE;
+    int overwrite = call->on_conflict == BARCHAN_ON_CONFLICT_OVERWRITE;
     if (overwrite && !S_ISDIR(now.mode) && !S_ISDIR(change->seen.mode)) change->seen = now;
     if (bc_apply_is_as_seen(&change->seen, &now)) return fd;
     close(fd);
@@ -76,16 +76,37 @@ static int is_displaced(const struct seen *seen, int parent, const char *name)
            st.st_mtim.tv_sec == seen->mtime.tv_sec && st.st_mtim.tv_nsec == seen->mtime.tv_nsec;
 }
 
-static int cannot(int os_error)
+/* The file system has no such renaming; some say so by EPERM. */
+static int lacks_renameat2(int os_error)
 {
     return os_error == EINVAL || os_error == ENOSYS || os_error == EPERM;
+}
+
+/* What somebody has made meanwhile stands under the temporary name: back to its own, or it stays
+ * where it is, and the error says where. */
+static int put_back(barchan_apply_call *call, struct change *change, int parent)
+{
+    char name[128];
+    const char *own = name_of(change);
+    if (renameat2(parent, call->temporary, parent, own, RENAME_NOREPLACE) == 0 ||
+        (linkat(parent, call->temporary, parent, own, 0) == 0 &&
+         unlinkat(parent, call->temporary, 0) == 0)) {
+        return conflict(change, "it was changed on the host meanwhile");
+    }
+    bc_error_set_os(
+        &call->error, errno,
+        "'%s' was changed on the host meanwhile, and what it was then stands as '%s' in "
+        "its folder; put back",
+        bc_printable(name, sizeof name, change->info.path), call->temporary);
+    call->temporary[0] = '\0'; /* nobody removes it */
+    return call->error.code;
 }
 
 static int take_free_place(barchan_apply_call *call, struct change *change, int parent)
 {
     const char *name = name_of(change);
     int rc = renameat2(parent, call->temporary, parent, name, RENAME_NOREPLACE);
-    if (rc < 0 && cannot(errno)) {
+    if (rc < 0 && lacks_renameat2(errno)) {
         rc = linkat(parent, call->temporary, parent, name, 0);
         if (rc == 0) unlinkat(parent, call->temporary, 0);
     }
@@ -109,7 +130,7 @@ static int take_place(barchan_apply_call *call, struct change *change, int paren
     if (!change->seen.present) return take_free_place(call, change, parent);
     if (renameat2(parent, call->temporary, parent, name, RENAME_EXCHANGE) < 0) {
         if (errno == ENOENT) return conflict(change, "it was removed on the host meanwhile");
-        if (!cannot(errno)) return fail(call, change, errno, "write");
+        if (!lacks_renameat2(errno)) return fail(call, change, errno, "write");
         if (!is_displaced(&change->seen, parent, name)) {
             return conflict(change, "it was changed on the host meanwhile");
         }
@@ -123,13 +144,18 @@ static int take_place(barchan_apply_call *call, struct change *change, int paren
                    : 0;
     }
     if (renameat2(parent, call->temporary, parent, name, RENAME_EXCHANGE) < 0) {
-        return fail(call, change, errno, "put back");
+        return put_back(call, change, parent);
     }
     return conflict(change, "it was changed on the host meanwhile");
 }
 
+static void drop_temporary(const barchan_apply_call *call, int parent)
+{
+    if (call->temporary[0] != '\0') unlinkat(parent, call->temporary, 0);
+}
+
 /* As root, to the owner of what it replaces, or of the folder it is in. */
-static int give(const struct change *change, int parent, int fd, const char *name)
+static int give_owner(const struct change *change, int parent, int fd, const char *name)
 {
     struct stat st;
     uid_t uid = change->seen.uid;
@@ -152,17 +178,12 @@ static int remove_file(barchan_apply_call *call, struct change *change, int pare
     int rc = make_temporary(call);
     if (rc < 0) return rc;
     rc = renameat2(parent, name, parent, call->temporary, RENAME_NOREPLACE);
-    if (rc < 0 && cannot(errno)) rc = renameat(parent, name, parent, call->temporary);
+    if (rc < 0 && lacks_renameat2(errno)) rc = renameat(parent, name, parent, call->temporary);
     if (rc < 0) return errno == ENOENT ? 0 : fail(call, change, errno, "remove");
     if (is_displaced(&change->seen, parent, call->temporary)) {
         return unlinkat(parent, call->temporary, 0) < 0 ? fail(call, change, errno, "remove") : 0;
     }
-    if (linkat(parent, call->temporary, parent, name, 0) == 0) {
-        unlinkat(parent, call->temporary, 0);
-    } else if (renameat2(parent, call->temporary, parent, name, RENAME_NOREPLACE) < 0) {
-        return fail(call, change, errno, "put back");
-    }
-    return conflict(change, "it was changed on the host meanwhile");
+    return put_back(call, change, parent);
 }
 
 int bc_apply_remove(barchan_apply_call *call, struct change *change)
@@ -195,7 +216,7 @@ int bc_apply_folder(barchan_apply_call *call, struct change *change)
         if (errno == EEXIST) return conflict(change, "there is one on the host meanwhile");
         return fail(call, change, errno, "make the folder");
     }
-    if (give(change, parent, -1, name_of(change)) < 0) {
+    if (give_owner(change, parent, -1, name_of(change)) < 0) {
         return fail(call, change, errno, "give away the folder");
     }
     return 0;
@@ -204,7 +225,7 @@ int bc_apply_folder(barchan_apply_call *call, struct change *change)
 static int finish_link(barchan_apply_call *call, struct change *change, int parent)
 {
     struct stat st;
-    if (give(change, parent, -1, call->temporary) < 0) {
+    if (give_owner(change, parent, -1, call->temporary) < 0) {
         return fail(call, change, errno, "give away");
     }
     int rc = take_place(call, change, parent);
@@ -224,7 +245,7 @@ int bc_apply_link(barchan_apply_call *call, struct change *change)
         return fail(call, change, errno, "make the link");
     }
     rc = finish_link(call, change, parent);
-    if (rc < 0) unlinkat(parent, call->temporary, 0);
+    if (rc < 0) drop_temporary(call, parent);
     return rc;
 }
 
@@ -276,7 +297,7 @@ static void close_file(barchan_apply_call *call)
 
 void bc_apply_file_abort(barchan_apply_call *call)
 {
-    if (call->parent_fd >= 0) unlinkat(call->parent_fd, call->temporary, 0);
+    if (call->parent_fd >= 0) drop_temporary(call, call->parent_fd);
     close_file(call);
 }
 
@@ -294,7 +315,7 @@ int bc_apply_file_end(barchan_apply_call *call, struct change *change)
 {
     struct stat st;
     int rc = 0;
-    if (give(change, call->parent_fd, call->out_fd, NULL) < 0 ||
+    if (give_owner(change, call->parent_fd, call->out_fd, NULL) < 0 ||
         set_rights(change, call->out_fd) < 0) {
         rc = fail(call, change, errno, "set the owner and rights of");
     }

@@ -107,8 +107,12 @@ START_TEST(safe_scripts_get_no_keys_files_or_commands)
          "  local sbx <close> = assert(b.sandbox())\n"
          "  if not sbx:changes() then out[#out + 1] = 'no changes' end\n"
          "  local ok, why = pcall(sbx.apply_changes, sbx, '/tmp')\n"
-         "  if ok or not why:find 'not available' then out[#out + 1] = 'apply' end\n"
+         "  if ok or not why:find 'safe library' then out[#out + 1] = 'apply' end\n"
          "  if pcall(b.model, { replay = '/etc/passwd' }) then out[#out + 1] = 'replay' end\n"
+         "  if b.recorded '/etc/passwd' then out[#out + 1] = 'recorded' end\n"
+         "  local recorder = { provider = 'openai', name = 'm', api_key = 'k', record = "
+         "'/tmp/barchan-x' }\n"
+         "  if pcall(b.model, recorder) then out[#out + 1] = 'record' end\n"
          "  if pcall(b.toolset, { dir = '/etc' }) then out[#out + 1] = 'dir' end\n"
          "  return table.concat(out, ' ') end }");
     expect("f", NULL, "\"\"");

@@ -60,7 +60,7 @@ static void applies(const char *dest, const barchan_apply_options *options, size
 {
     int rc = apply(dest, options);
     ck_assert_msg(rc == 0, "%s", err.message);
-    ck_assert_uint_eq(result.done, done);
+    ck_assert_uint_eq(result.applied, done);
 }
 
 static void refuses(const char *dest, const barchan_apply_options *options, int code,
@@ -136,7 +136,7 @@ START_TEST(conflicts)
     applies("data", APPLY(.dry_run = 1), 3);
     ck_assert_uint_eq(result.conflicts, 3);
     host_has("data/fine", NULL);
-    applies("data", APPLY(.on_conflict = BARCHAN_CONFLICT_SKIP), 3);
+    applies("data", APPLY(.on_conflict = BARCHAN_ON_CONFLICT_SKIP), 3);
     ck_assert_uint_eq(result.conflicts, 3);
     ck_assert_str_eq(result.entries[0].path, "a");
     ck_assert_int_eq(result.entries[0].outcome, BARCHAN_APPLY_CONFLICT);
@@ -146,7 +146,7 @@ START_TEST(conflicts)
     host_has("data/fine", "fine\n");
     host_has("data/b", NULL);
     host_has("data/sub/d", "mine\n"); /* removed by somebody: nothing of theirs is lost */
-    applies("data", APPLY(.on_conflict = BARCHAN_CONFLICT_OVERWRITE), 3);
+    applies("data", APPLY(.on_conflict = BARCHAN_ON_CONFLICT_OVERWRITE), 3);
     host_has("data/a", "mine\n");
     host_has("data/new", "mine\n");
     host_has("data/c", NULL);
@@ -156,8 +156,8 @@ END_TEST
 
 START_TEST(more_in_a_folder)
 {
-    static const barchan_on_conflict ways[] = {BARCHAN_CONFLICT_REFUSE, BARCHAN_CONFLICT_SKIP,
-                                               BARCHAN_CONFLICT_OVERWRITE};
+    static const barchan_on_conflict ways[] = {BARCHAN_ON_CONFLICT_REFUSE, BARCHAN_ON_CONFLICT_SKIP,
+                                               BARCHAN_ON_CONFLICT_OVERWRITE};
     sh_says("rm -r sub; echo x > x", "");
     put("data/sub/theirs", "theirs\n", 0644);
     for (size_t i = 0; i < 3; i++) {
@@ -191,7 +191,7 @@ START_TEST(to_another_folder)
     /* To an empty one: what was there before is missing. */
     folder("empty", 0755);
     refuses("empty", NULL, BARCHAN_ECONFLICT, "'a': it was removed on the host");
-    applies("empty", APPLY(.on_conflict = BARCHAN_CONFLICT_OVERWRITE), 3);
+    applies("empty", APPLY(.on_conflict = BARCHAN_ON_CONFLICT_OVERWRITE), 3);
     host_has("empty/a", "mine\n");
     ck_assert_str_eq(result.entries[3].why, "the folder it belongs to is not on the host");
     /* A source that has changed says nothing of what was there. */
@@ -233,7 +233,7 @@ START_TEST(rights_and_owners)
             "");
     ck_assert_int_eq(link(at("data/b"), at("hard")), 0);
     put("data/b", "beta\n", 0640); /* its ctime is new, and now it is known why */
-    applies("data", APPLY(.on_conflict = BARCHAN_CONFLICT_OVERWRITE), 6);
+    applies("data", APPLY(.on_conflict = BARCHAN_ON_CONFLICT_OVERWRITE), 6);
     static const struct {
         const char *name;
         mode_t mode;
@@ -319,9 +319,9 @@ START_TEST(a_race)
                  "rm -rf *; mkdir sub; for i in 1 2 3 4 5 6 7 8; do echo x > sub/n%u-$i; done",
                  round);
         sh_says(command, "");
-        ck_assert_int_eq(apply("data", APPLY(.on_conflict = BARCHAN_CONFLICT_SKIP)), 0);
+        ck_assert_int_eq(apply("data", APPLY(.on_conflict = BARCHAN_ON_CONFLICT_SKIP)), 0);
         for (size_t i = 1; i < result.entry_count; i++) {
-            *(result.entries[i].outcome == BARCHAN_APPLY_DONE ? &written : &met) += 1;
+            *(result.entries[i].outcome == BARCHAN_APPLY_APPLIED ? &written : &met) += 1;
         }
     }
     kill(pid, SIGKILL);

@@ -3,10 +3,12 @@
 #include "fake_guest.h"
 
 #include <barchan/apply.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include "suite.h"
 
@@ -45,7 +47,7 @@ static void has(const char *name, const char *text)
     ck_assert_str_eq(bytes, text);
 }
 
-/* No name but these two and what begins with them. */
+/* Exactly these names, sorted. */
 static void folder_holds(const char *names)
 {
     char command[200], text[200];
@@ -152,7 +154,7 @@ START_TEST(files)
     say_file("");
     ck_assert_int_eq(done, 1);
     ck_assert_msg(code == 0, "%s", seen.message);
-    ck_assert_uint_eq(result.done, 3);
+    ck_assert_uint_eq(result.applied, 3);
     has("dest/a", "alpha");
     has("dest/d/b", "");
     ck_assert_int_eq(stat(at("dest/a"), &st), 0);
@@ -196,7 +198,7 @@ START_TEST(links_in_the_way)
 {
     static const uint32_t kinds[] = {BC_FILE_ADDED, BC_FILE_MODIFIED, BC_FILE_DELETED};
     ck_assert_int_eq(symlink("../outside", at("dest/link")), 0);
-    start((barchan_apply_options){.on_conflict = BARCHAN_CONFLICT_OVERWRITE, .links = 1});
+    start((barchan_apply_options){.on_conflict = BARCHAN_ON_CONFLICT_OVERWRITE, .links = 1});
     change(kinds[_i], FILE_, 0644, "link/canary", "");
     change(kinds[_i], FOLDER, 0755, "link/x", "");
     change(kinds[_i], LINK, 0777, "link/y", "z");
@@ -212,7 +214,7 @@ START_TEST(links_at_the_end)
 {
     ck_assert_int_eq(symlink("../outside/canary", at("dest/link")), 0);
     ck_assert_int_eq(symlink("../outside", at("dest/tree")), 0);
-    start((barchan_apply_options){.on_conflict = BARCHAN_CONFLICT_OVERWRITE});
+    start((barchan_apply_options){.on_conflict = BARCHAN_ON_CONFLICT_OVERWRITE});
     change(BC_FILE_MODIFIED, FILE_, 0644, "link", "");
     change(BC_FILE_MODIFIED, FOLDER, 0755, "tree", "");
     change(BC_FILE_ADDED, FILE_, 0644, "tree/x", "");
@@ -243,7 +245,7 @@ START_TEST(odd_kinds)
     change(BC_FILE_ADDED, LINK, 0777, "m/l9", "l8/../../../outside");
     say_list();
     ck_assert_msg(code == 0, "%s", seen.message);
-    ck_assert_uint_eq(result.done, 4);
+    ck_assert_uint_eq(result.applied, 4);
     ck_assert_uint_eq(result.skipped, 9);
     folder_holds("l5 m precious ");
     has("dest/l5", "precious");
@@ -345,8 +347,8 @@ START_TEST(changed_meanwhile)
     static const char *const now[] = {"theirs", "theirs", NULL, NULL, "mine"};
     add_and_apply("a", "first");
     uint32_t second = stream;
-    start((barchan_apply_options){.on_conflict = _i % 2 == 0 ? BARCHAN_CONFLICT_REFUSE
-                                                             : BARCHAN_CONFLICT_OVERWRITE});
+    start((barchan_apply_options){.on_conflict = _i % 2 == 0 ? BARCHAN_ON_CONFLICT_REFUSE
+                                                             : BARCHAN_ON_CONFLICT_OVERWRITE});
     stream = second;
     change(BC_FILE_MODIFIED, FILE_, 0644, "a", "");
     say_list();
@@ -361,6 +363,67 @@ START_TEST(changed_meanwhile)
     if (_i == 1 || _i == 3) ck_assert_uint_eq(result.conflicts, 1);
     if (_i != 3) has("dest/a", now[_i]);
     folder_holds(_i == 2 ? "precious " : "a precious ");
+}
+END_TEST
+
+/* The library's, with a file system that fails, or somebody who is quicker, at the second exchange:
+ * what was displaced is to be put back. */
+static int exchanges, second_exchange_fails, free_place_fails;
+
+int renameat2(int from, const char *old, int to, const char *new, unsigned flags)
+{
+    if (flags == RENAME_EXCHANGE && ++exchanges == 2 && second_exchange_fails) {
+        unlinkat(to, new, 0);
+    }
+    if (flags == RENAME_NOREPLACE && free_place_fails) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_renameat2, from, old, to, new, flags);
+}
+
+int linkat(int from, const char *old, int to, const char *new, int flags)
+{
+    if (free_place_fails) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_linkat, from, old, to, new, flags);
+}
+
+/* What somebody has made meanwhile is never removed with the temporary name that it stands under.
+ */
+START_TEST(what_cannot_be_put_back)
+{
+    char command[200], text[64];
+    add_and_apply("a", "first");
+    uint32_t second = stream;
+    start((barchan_apply_options){.on_conflict = BARCHAN_ON_CONFLICT_OVERWRITE});
+    stream = second;
+    change(BC_FILE_MODIFIED, FILE_, 0644, "a", "");
+    say_list();
+    put("dest/new", "theirs");
+    ck_assert_int_eq(rename(at("dest/new"), at("dest/a")), 0);
+    exchanges = 0;
+    second_exchange_fails = 1;
+    free_place_fails = _i;
+    say_file("mine");
+    second_exchange_fails = free_place_fails = 0;
+    ck_assert_int_eq(exchanges, 2);
+    ck_assert_int_eq(done, 1);
+    if (_i == 0) {
+        ck_assert_uint_eq(result.conflicts, 1);
+        has("dest/a", "theirs");
+        folder_holds("a precious ");
+        return;
+    }
+    ck_assert_int_eq(code, BARCHAN_EIO);
+    ck_assert_ptr_nonnull(strstr(seen.message, "stands as '.barchan-"));
+    snprintf(command, sizeof command, "cat %s/dest/.barchan-*", dir);
+    FILE *out = popen(command, "r");
+    text[fread(text, 1, sizeof text - 1, out)] = '\0';
+    pclose(out);
+    ck_assert_str_eq(text, "theirs");
 }
 END_TEST
 
@@ -390,7 +453,7 @@ START_TEST(a_folder_that_is_to_go)
     ck_assert_int_eq(mkdir(at("dest/d"), 0755), 0);
     put("dest/d/one", "1");
     put("dest/d/two", "2");
-    start((barchan_apply_options){.on_conflict = BARCHAN_CONFLICT_OVERWRITE});
+    start((barchan_apply_options){.on_conflict = BARCHAN_ON_CONFLICT_OVERWRITE});
     change(BC_FILE_DELETED, FOLDER, 0755, "d", "");
     change(BC_FILE_DELETED, FILE_, 0644, "d/one", "");
     if (_i == 1) change(BC_FILE_DELETED, FILE_, 0644, "d/two", "");
@@ -422,6 +485,7 @@ int main(void)
     tcase_add_test(tc, a_cut_list);
     tcase_add_test(tc, no_file_any_more);
     tcase_add_loop_test(tc, changed_meanwhile, 0, 5);
+    tcase_add_loop_test(tc, what_cannot_be_put_back, 0, 2);
     tcase_add_loop_test(tc, made_meanwhile, 0, 3);
     tcase_add_loop_test(tc, a_folder_that_is_to_go, 0, 3);
     suite_add_tcase(suite, tc);

@@ -1,4 +1,5 @@
 #include <string.h>
+#include <barchan/apply.h>
 #include <barchan/exec.h>
 #include <barchan/files.h>
 #include <barchan/model.h>
@@ -72,6 +73,7 @@ START_TEST(no_struct_ends_with_padding)
     ENDS_WITH(barchan_file_request, cancel);
     ENDS_WITH(barchan_model_options, record_path);
     ENDS_WITH(barchan_complete_options, cancel);
+    ENDS_WITH(barchan_apply_options, cancel);
 }
 END_TEST
 
