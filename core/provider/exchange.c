@@ -14,7 +14,7 @@ struct bc_exchange {
     bc_http *http;
     bc_json_span url, request;
     bc_recorded taken; /* so far; with means.recording */
-    int torn;          /* not all of it could be kept */
+    int torn;          /* why not all of it could be kept; 0 */
 
     /* Played. */
     const bc_recorded *from;
@@ -39,7 +39,9 @@ static void keep_head(bc_exchange *x)
         const char *value = names[i] != NULL ? bc_http_header(x->http, names[i]) : NULL;
         if (value == NULL) continue;
         json_t *text = json_stringn_nocheck(value, strlen(value)); /* repaired when written */
-        if (json_object_set_new_nocheck(taken->headers, names[i], text) < 0) x->torn = 1;
+        if (json_object_set_new_nocheck(taken->headers, names[i], text) < 0) {
+            x->torn = BARCHAN_ENOMEM;
+        }
     }
 }
 
@@ -48,8 +50,9 @@ static void keep(bc_exchange *x, bc_recorded_end end)
     if (x->means.recording == NULL || x->done) return;
     x->done = 1;
     x->taken.end = end;
-    if (x->torn) {
-        bc_error_set(&x->taken.error, BARCHAN_ELIMIT, "the answer was too large to be recorded");
+    if (x->torn < 0) {
+        bc_error_set(&x->taken.error, x->torn, "not all of the answer could be kept (%s)",
+                     barchan_status_name(x->torn));
         x->taken.end = BC_RECORDED_FAILED;
     }
     bc_recording_write(x->means.recording, x->url, x->request, &x->taken);
@@ -67,7 +70,9 @@ static void on_body(bc_http *http, const char *data, size_t len, void *ud)
 {
     bc_exchange *x = ud;
     (void)http;
-    if (x->means.recording != NULL && bc_recorded_add(&x->taken, data, len) < 0) x->torn = 1;
+    if (x->means.recording != NULL && x->torn == 0) {
+        x->torn = bc_recorded_add(&x->taken, data, len);
+    }
     x->handlers.on_body(data, len, x->handlers.ud);
 }
 

@@ -105,24 +105,19 @@ static int read_error(bc_recorded *to, const json_t *view, barchan_error *err)
 
 static int read_exchange(bc_recorded *to, const json_t *view, barchan_error *err)
 {
-    const char *end = bc_json_get_string(view, "end", NULL);
+    int end = bc_recorded_end_of(bc_json_get_string(view, "end", NULL));
     const char *ids = bc_json_get_string(view, "ids", NULL);
     int rc = copy_text(&to->url, view, "url", err);
     if (rc == 0) rc = copy_text(&to->request, view, "request", err);
     if (rc == 0 && json_object_get(view, "status") != NULL) rc = read_answer(to, view, err);
     if (rc < 0) return rc;
     snprintf(to->id_seed, sizeof to->id_seed, "%s", ids != NULL ? ids : "");
-    if (end == NULL) return wrong(err, "'end' must be \"complete\", \"failed\" or \"closed\"");
-    if (strcmp(end, "complete") == 0) {
-        to->end = BC_RECORDED_COMPLETE;
-        return to->status != 0 ? 0 : wrong(err, "a complete answer has a 'status'");
+    if (end < 0) return wrong(err, "'end' must be \"complete\", \"failed\" or \"closed\"");
+    to->end = (bc_recorded_end)end;
+    if (to->end == BC_RECORDED_COMPLETE && to->status == 0) {
+        return wrong(err, "a complete answer has a 'status'");
     }
-    if (strcmp(end, "closed") == 0) return 0;
-    if (strcmp(end, "failed") != 0) {
-        return wrong(err, "'end' must be \"complete\", \"failed\" or \"closed\"");
-    }
-    to->end = BC_RECORDED_FAILED;
-    return read_error(to, view, err);
+    return to->end == BC_RECORDED_FAILED ? read_error(to, view, err) : 0;
 }
 
 static int read_header(bc_playback *playback, const json_t *view, barchan_error *err)

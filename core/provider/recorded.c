@@ -3,6 +3,21 @@
 #include <string.h>
 #include "base/limits.h"
 
+static const char *const end_names[] = {"closed", "complete", "failed"};
+
+const char *bc_recorded_end_name(bc_recorded_end end)
+{
+    return end_names[end];
+}
+
+int bc_recorded_end_of(const char *name)
+{
+    for (int end = 0; name != NULL && end <= BC_RECORDED_FAILED; end++) {
+        if (strcmp(end_names[end], name) == 0) return end;
+    }
+    return -1;
+}
+
 void bc_recorded_init(bc_recorded *recorded)
 {
     *recorded = (bc_recorded){.retry_after_ms = -1};

@@ -32,6 +32,10 @@ typedef struct bc_recorded {
     int played;
 } bc_recorded;
 
+/* "closed", "complete", "failed"; back: -1 when it is none. */
+const char *bc_recorded_end_name(bc_recorded_end end);
+int bc_recorded_end_of(const char *name);
+
 void bc_recorded_init(bc_recorded *recorded);
 void bc_recorded_clear(bc_recorded *recorded);
 /* A piece of the body. */

@@ -16,8 +16,6 @@ struct bc_recording {
     barchan_error failure; /* code 0: none */
 };
 
-static const char *const end_names[] = {"closed", "complete", "failed"};
-
 static int write_all(int fd, const char *data, size_t len)
 {
     while (len > 0) {
@@ -208,7 +206,7 @@ void bc_recording_write(bc_recording *recording, bc_json_span url, bc_json_span 
     put_hidden(&out, recording->secrets, "request", request);
     bc_out_member(&out, "ids", recorded->id_seed);
     if (recorded->status != 0) put_answer(&out, recording->secrets, recorded);
-    bc_out_member(&out, "end", end_names[recorded->end]);
+    bc_out_member(&out, "end", bc_recorded_end_name(recorded->end));
     if (recorded->end == BC_RECORDED_FAILED) {
         put_error(&out, recording->secrets, &recorded->error);
     }

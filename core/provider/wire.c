@@ -64,7 +64,9 @@ static void end_failed(barchan_completion *c, int rc, barchan_error *err)
         bc_completion_end(c, NULL, err);
     } else if (begin_again(c, wait, err)) {
         c->retries++;
-        bc_timer_set(c->again, c->model->means.playback != NULL ? 0 : wait); /* nobody is spared */
+        bc_timer_set(c->again, c->model->means.playback != NULL
+                                   ? 0
+                                   : wait); /* a playback has no server that needs the pause */
     }
 }
 

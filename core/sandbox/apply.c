@@ -121,9 +121,9 @@ static int take_changes(barchan_apply_call *call, barchan_file_result *list)
     if (list->truncated) {
         return bc_error_set(&call->error, BARCHAN_ELIMIT,
                             "the list of changes is not complete: there are more than 100,000, or "
-                            "some lie too deep or in folders that commands have closed to "
-                            "themselves; nothing was applied. Remove or open those in the sandbox, "
-                            "or download single files");
+                            "some lie too deep or could not be looked at, as in folders that "
+                            "commands have closed to themselves; nothing was applied. Remove or "
+                            "open those in the sandbox, or download single files");
     }
     call->changes = calloc(list->entry_count + 1, sizeof *call->changes);
     if (call->changes == NULL) return bc_error_nomem(&call->error);

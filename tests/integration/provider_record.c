@@ -189,17 +189,25 @@ static void on_end(const char *reply, size_t len, const barchan_error *err, void
     *(int *)ud = err == NULL ? 1 : err->code;
 }
 
+static void note_begun(barchan_delta_kind kind, const char *data, size_t len, void *ud)
+{
+    (void)kind, (void)data, (void)len;
+    *(int *)ud = 1;
+}
+
 START_TEST(given_up)
 {
     static story s;
-    int ended = 0;
+    int ended = 0, begun = 0;
+    const barchan_complete_options watched = {
+        .struct_size = sizeof watched, .on_delta = note_begun, .ud = &begun};
     barchan_completion *c;
     const barchan_model_options o = {.record_path = fresh_path()};
     barchan_model *model = model_with("stall", &o);
     ck_assert_int_eq(barchan_model_complete_start(&c, model, stream_request, strlen(stream_request),
-                                                  NULL, on_end, &ended, NULL),
+                                                  &watched, on_end, &ended, NULL),
                      0);
-    for (int i = 0; i < 30; i++)
+    while (!begun && ended == 0)
         barchan_runtime_pump(rt, 10, NULL);
     barchan_completion_cancel(c);
     while (ended == 0)

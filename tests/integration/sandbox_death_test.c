@@ -232,7 +232,7 @@ static int nobody_left(void *ud)
 
 START_TEST(the_lock_of_a_dead_range)
 {
-    if (!is_root()) return; /* ordinary users have no ranges */
+    if (!is_root() && skip("ordinary users have no ranges of ids")) return;
     static const char lock[] = "/run/barchan/ids/4094";
     int fd = open(lock, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) return; /* somebody holds this one */
@@ -296,7 +296,7 @@ START_TEST(a_delegated_group)
     static const char *const roots[] = {"/sys/fs/cgroup", "/sys/fs/cgroup/unified"};
     char path[64], host[80], controllers[96];
     int status, which = 0;
-    if (!is_root()) return;
+    if (!is_root() && skip("only root makes groups here")) return;
     for (; which < 2; which++) {
         snprintf(controllers, sizeof controllers, "%s/cgroup.controllers", roots[which]);
         if (access(controllers, F_OK) == 0) break;

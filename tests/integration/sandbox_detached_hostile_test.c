@@ -70,7 +70,7 @@ static int as_other_user(void)
 START_TEST(other_users)
 {
     char path[320];
-    if (!is_root()) return; /* nobody to be */
+    if (!is_root() && skip("only root can be somebody else")) return;
     int fd = dial();
     ck_assert_int_gt(greeted(fd), 0); /* the oracle: this user's own is answered */
     close(fd);

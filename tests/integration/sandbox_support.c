@@ -20,6 +20,13 @@ int64_t monotonic_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+int skip(const char *why)
+{
+    printf("SKIP %s\n", why);
+    fflush(stdout);
+    return 1;
+}
+
 int is_root(void)
 {
     return geteuid() == 0;

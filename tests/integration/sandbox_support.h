@@ -25,6 +25,8 @@ int count_fds(void);
 int count_mounts(void);
 int64_t monotonic_ms(void);
 int is_root(void);
+/* Counted and explained in the summary of the tests; 1. */
+int skip(const char *why);
 /* Waits until `condition(ud)` is true, pumping; false after `limit_ms`. */
 int wait_until(int (*condition)(void *ud), void *ud, int limit_ms);
 

@@ -9,6 +9,14 @@ Dir.__index = Dir
 
 function support.sh(format, ...) assert(os.execute(format:format(...))) end
 
+--- What a command prints.
+function support.sh_says(command)
+  local pipe = assert(io.popen(command))
+  local text = pipe:read "a"
+  pipe:close()
+  return text
+end
+
 --- A fresh directory; `remove` it.
 function support.dir()
   local path = os.tmpname()

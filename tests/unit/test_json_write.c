@@ -1,7 +1,9 @@
 #include <float.h>
 #include <math.h>
 #include "base/json_scan.h"
+#include "base/json_view.h"
 #include "base/json_write.h"
+#include "base/plain.h"
 #include "scratch_locale.h"
 #include "suite.h"
 
@@ -156,5 +158,38 @@ START_TEST(a_full_buffer_is_told)
 }
 END_TEST
 
-UNIT_MAIN("json_write", strings_are_escaped, all_bytes_come_back, reals_are_shortest_and_come_back,
-          integers_of_every_size, the_locale_does_not_show, a_full_buffer_is_told)
+/* Each byte at each place of a text of two words and a little, next to a walk byte by byte. */
+START_TEST(eight_bytes_at_a_time)
+{
+    char text[19];
+    for (int byte = 0; byte < 256; byte++) {
+        for (size_t at = 0; at < sizeof text; at++) {
+            memset(text, 'x', sizeof text);
+            text[at] = (char)byte;
+            int is_plain = byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
+            size_t whole_words = sizeof text / 8 * 8, word = at / 8 * 8;
+            size_t expected = is_plain || word >= whole_words ? whole_words : word;
+            REQUIRE(bc_plain_bytes(text, sizeof text) == expected);
+            expected = byte < 0x80 || word >= whole_words ? whole_words : word;
+            REQUIRE(bc_ascii_bytes(text, sizeof text) == expected);
+            bc_json_span back;
+            bc_buf json, decoded;
+            bc_buf_init(&json, 1000);
+            bc_buf_init(&decoded, 1000);
+            REQUIRE(bc_json_write_string(&json, text, sizeof text) == 0);
+            back = (bc_json_span){bc_buf_data(&json), json.len};
+            REQUIRE(bc_json_span_text(back, &decoded, NULL) == 0);
+            size_t grown = byte >= 0x80 ? 2 : 0; /* U+FFFD */
+            REQUIRE(decoded.len == sizeof text + grown);
+            REQUIRE(memcmp(bc_buf_data(&decoded), text, at) == 0);
+            REQUIRE(byte >= 0x80 || memcmp(bc_buf_data(&decoded), text, sizeof text) == 0);
+            bc_buf_clear(&json);
+            bc_buf_clear(&decoded);
+        }
+    }
+}
+END_TEST
+
+UNIT_MAIN("json_write", eight_bytes_at_a_time, strings_are_escaped, all_bytes_come_back,
+          reals_are_shortest_and_come_back, integers_of_every_size, the_locale_does_not_show,
+          a_full_buffer_is_told)

@@ -59,8 +59,8 @@
  *
  * Recording (record_path, and replay_path with another provider than "replay"): JSON Lines, UTF-8,
  * at most 64 MiB when played, readable by its owner only. It has the prompts and the answers.
- *   {"type": "recording", "version": 1, "provider": "…", "model": "…", "base_url": "…"}    first
- * line
+ *   {"type": "recording", "version": 1, "barchan": "…", "provider": "…", "model": "…",
+ *    "base_url": "…"}                                                            first line
  *   {"type": "exchange", "url": "…", "request": "… the body …", "ids": "…",
  *    "status": 200, "headers": {"content-type": "…", …}, "retry_after_ms": 1000,
  *    "body": "…", "encoding": "latin1", "pieces": [512, …],
