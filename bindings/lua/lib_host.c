@@ -195,8 +195,10 @@ static int l_read_stdin(lua_State *L)
 
 static int file_call(lua_State *L, int (*act)(const char *path, barchan_error *err))
 {
-    const char *path = luaL_checkstring(L, 1);
+    size_t len;
+    const char *path = luaL_checklstring(L, 1, &len);
     barchan_error err;
+    luaL_argcheck(L, strlen(path) == len, 1, "a path has no NUL in it");
     if (bl_state_of(L)->safe) {
         bc_error_set(&err, BARCHAN_EPERMISSION, "this engine's scripts have no files of the host");
         return bl_fail(L, &err);

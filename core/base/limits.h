@@ -61,6 +61,8 @@
 #define BC_MODEL_MAX_BLOCKS 4096
 /* Calls of a turn: each must be answered, and a model in a loop makes thousands. */
 #define BC_MODEL_MAX_TOOL_CALLS 256
+/* Requests of a recording that is played. */
+#define BC_MODEL_MAX_EXCHANGES 100000
 /* What counts as a secret in errors of servers. Shorter keys are those of local servers, "ollama",
  * and would hide ordinary words. */
 #define BC_MODEL_MIN_SECRET_BYTES 8

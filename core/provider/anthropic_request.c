@@ -12,6 +12,7 @@ typedef struct writer {
     const bc_request *request;
     bc_origin origin;
     size_t last_turn; /* index of the last assistant message; 0: none */
+    int has_marks;    /* what is cached is marked in the body, not only at its top */
     int is_own_turn;  /* the last turn went back as it came */
     int is_mixed;     /* and waits for a tool that the server runs */
 } writer;
@@ -225,7 +226,7 @@ static int put_user(writer *w, size_t *index, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL,
                             "messages[%zu]: the content is blank, which Anthropic refuses", *index);
     }
-    if (request->cache && at == w->last_turn && at > 0) mark_last_block(&w->out);
+    if (w->has_marks && at == w->last_turn && at > 0) mark_last_block(&w->out);
     bc_out_close(&w->out, ']');
     bc_out_close(&w->out, '}');
     *index = at;
@@ -236,7 +237,7 @@ static void put_system(writer *w)
 {
     const bc_request *request = w->request;
     if (request->system == NULL || !bc_body_key(&w->out, request, "system")) return;
-    if (!request->cache || is_blank_text(request->system, request->system_len)) {
+    if (!w->has_marks || is_blank_text(request->system, request->system_len)) {
         bc_out_string(&w->out, request->system, request->system_len);
         return;
     }
@@ -244,6 +245,21 @@ static void put_system(writer *w)
     put_text_block(&w->out, request->system, request->system_len);
     mark_last_block(&w->out);
     bc_out_close(&w->out, ']');
+}
+
+/* Marks of the script's own count, too, and must be of one kind with ours: then there are none. */
+static int wants_marks(const bc_request *request)
+{
+    bc_json_wanted own[] = {
+        {.key = "cache_control"}, {.key = "tools"}, {.key = "system"}, {.key = "messages"}};
+    const size_t count = sizeof own / sizeof *own;
+    if (!request->cache || bc_json_members(request->extra, own, count, NULL) < 0) {
+        return request->cache && request->extra.len == 0;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (own[i].value.len > 0) return 0;
+    }
+    return 1;
 }
 
 static size_t last_turn(const bc_request *request)
@@ -350,7 +366,8 @@ int bc_anthropic_render(const bc_model_info *model, const bc_request *request, b
     writer w = {.out = {.buf = body},
                 .request = request,
                 .origin = {"anthropic", model->name, model->base_url},
-                .last_turn = last_turn(request)};
+                .last_turn = last_turn(request),
+                .has_marks = wants_marks(request)};
     bc_out_open(&w.out, '{');
     if (bc_body_key(&w.out, request, "model")) {
         bc_out_string(&w.out, model->name, strlen(model->name));

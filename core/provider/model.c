@@ -135,8 +135,12 @@ static int set_up_means(barchan_model *model, const barchan_model_options *o, ba
         return bc_error_set(err, BARCHAN_EINVAL, "record_path and replay_path exclude each other");
     }
     if (o->record_path != NULL) {
-        return bc_recording_open(&means->recording, o->record_path, o->provider, o->name,
-                                 model->info.base_url, means->secrets, err);
+        const bc_recording_origin origin = {.provider = o->provider,
+                                            .model = o->name,
+                                            .base_url = model->info.base_url,
+                                            .max_tokens = o->max_tokens,
+                                            .max_retries = model->max_retries};
+        return bc_recording_open(&means->recording, o->record_path, &origin, means->secrets, err);
     }
     if (o->replay_path == NULL) return 0;
     return bc_playback_open(&means->playback, o->replay_path, o->provider, err);

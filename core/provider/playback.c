@@ -149,6 +149,10 @@ static int take_line(const json_t *view, bc_json_span line, void *ud, barchan_er
                             "'replay'");
     }
     if (type == NULL || strcmp(type, "exchange") != 0) return 0;
+    if (playback->count == BC_MODEL_MAX_EXCHANGES) {
+        return bc_error_set(err, BARCHAN_ELIMIT, "a recording has at most %d requests",
+                            BC_MODEL_MAX_EXCHANGES);
+    }
     if (playback->count == playback->capacity) {
         size_t capacity = playback->capacity * 2 + 16;
         bc_recorded *more = realloc(playback->exchanges, capacity * sizeof *more);
@@ -207,28 +211,56 @@ static int differs(const bc_recorded *from, bc_json_span url, bc_json_span reque
                  (int)(url.len < 200 ? url.len : 200), url.data, bc_buf_data(&from->url));
         return 1;
     }
-    if (same_text(&from->request, request)) return 0;
     bc_json_span recorded = {bc_buf_data(&from->request), from->request.len};
     return bc_request_differs(recorded, request, words, size);
+}
+
+/* The first that was not played yet and is the same to the byte, which is found quickly; or else
+ * one that says the same. NULL, and how the next one differs. */
+static bc_recorded *find(bc_playback *playback, bc_json_span url, bc_json_span request,
+                         size_t *next, char *words, size_t size)
+{
+    char other[8];
+    *next = playback->count;
+    for (size_t i = 0; i < playback->count; i++) {
+        bc_recorded *from = &playback->exchanges[i];
+        if (from->played) continue;
+        if (*next == playback->count) *next = i;
+        if (same_text(&from->url, url) && same_text(&from->request, request)) return from;
+    }
+    for (size_t i = *next; i < playback->count; i++) {
+        bc_recorded *from = &playback->exchanges[i];
+        if (from->played) continue;
+        int is_next = i == *next;
+        if (!differs(from, url, request, is_next ? words : other, is_next ? size : sizeof other)) {
+            return from;
+        }
+    }
+    return NULL;
+}
+
+static int hide(const bc_secrets *secrets, bc_buf *hidden, bc_json_span *text)
+{
+    bc_buf_init(hidden, 2 * (size_t)BC_JSON_MAX_BYTES);
+    int rc = bc_secret_hide(secrets, hidden, text->data, text->len);
+    if (rc > 0) *text = (bc_json_span){bc_buf_data(hidden), hidden->len};
+    return rc;
 }
 
 int bc_playback_take(bc_playback *playback, bc_json_span url, bc_json_span request,
                      const bc_secrets *secrets, const bc_recorded **out, barchan_error *err)
 {
-    cleanup_buf bc_buf hidden;
-    char words[400] = "", other[sizeof words];
-    size_t next = playback->count;
-    bc_buf_init(&hidden, 2 * (size_t)BC_JSON_MAX_BYTES);
-    int rc = bc_secret_hide(secrets, &hidden, request.data, request.len);
+    cleanup_buf bc_buf hidden_url = {0};
+    cleanup_buf bc_buf hidden_request = {0};
+    char words[400] = "";
+    size_t next;
+    int rc = hide(secrets, &hidden_url, &url);
+    if (rc >= 0) rc = hide(secrets, &hidden_request, &request);
     if (rc < 0) return bc_error_set(err, rc, "look for secrets in the request");
-    if (rc > 0) request = (bc_json_span){bc_buf_data(&hidden), hidden.len};
-    for (size_t i = 0; i < playback->count; i++) {
-        bc_recorded *from = &playback->exchanges[i];
-        if (from->played) continue;
-        if (next == playback->count) next = i;
-        if (differs(from, url, request, next == i ? words : other, sizeof words)) continue;
-        from->played = 1;
-        *out = from;
+    bc_recorded *found = find(playback, url, request, &next, words, sizeof words);
+    if (found != NULL) {
+        found->played = 1;
+        *out = found;
         return 0;
     }
     if (next == playback->count) {

@@ -45,9 +45,16 @@ int bc_recorded_add(bc_recorded *recorded, const char *data, size_t len);
 
 typedef struct bc_recording bc_recording;
 
+/* What a model that plays it must be like. */
+typedef struct bc_recording_origin {
+    const char *provider, *model, *base_url;
+    int64_t max_tokens; /* 0: not set */
+    int max_retries;
+} bc_recording_origin;
+
 /* Makes the file, which must not exist, readable by this user only. `secrets` is borrowed. */
-int bc_recording_open(bc_recording **out, const char *path, const char *provider, const char *model,
-                      const char *base_url, const bc_secrets *secrets, barchan_error *err);
+int bc_recording_open(bc_recording **out, const char *path, const bc_recording_origin *origin,
+                      const bc_secrets *secrets, barchan_error *err);
 /* Fails once a line could not be written: what follows would not be a whole recording. */
 int bc_recording_check(const bc_recording *recording, barchan_error *err);
 /* Adds a line. A failure is kept for the check: the answer itself is not lost by it. */

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -13,6 +12,7 @@ struct bc_recording {
     int fd;
     char *path;
     const bc_secrets *secrets;
+    size_t size;           /* of the file */
     barchan_error failure; /* code 0: none */
 };
 
@@ -28,41 +28,78 @@ static int write_all(int fd, const char *data, size_t len)
     return 0;
 }
 
+static void put_hidden(bc_out *out, const bc_secrets *secrets, const char *key, bc_json_span text)
+{
+    cleanup_buf bc_buf hidden;
+    bc_buf_init(&hidden, 2 * (size_t)BC_JSON_MAX_BYTES);
+    int rc = bc_secret_hide(secrets, &hidden, text.data, text.len);
+    if (rc < 0 && out->rc == 0) out->rc = rc;
+    bc_out_key(out, key);
+    if (rc > 0) text = (bc_json_span){bc_buf_data(&hidden), hidden.len};
+    bc_out_string(out, text.data, text.len);
+}
+
+/* Either all of a line is in the file, or nothing. */
 static int put_line(bc_recording *recording, bc_buf *line, int rc, barchan_error *err)
 {
     if (rc == 0) rc = bc_buf_append_char(line, '\n');
+    if (rc == 0 && recording->size + line->len > BC_JSON_MAX_BYTES) rc = BARCHAN_ELIMIT;
+    if (rc == BARCHAN_ELIMIT) {
+        return bc_error_set(err, rc, "record to %.200s: more than %u bytes could not be played",
+                            recording->path, BC_JSON_MAX_BYTES);
+    }
     if (rc < 0) return bc_error_set(err, rc, "record to %.200s", recording->path);
-    if (write_all(recording->fd, bc_buf_data(line), line->len) == 0) return 0;
-    return bc_error_set_os(err, errno, "record to %.200s", recording->path);
+    if (write_all(recording->fd, bc_buf_data(line), line->len) == 0) {
+        recording->size += line->len;
+        return 0;
+    }
+    bc_error_set_os(err, errno, "record to %.200s", recording->path);
+    if (ftruncate(recording->fd, (off_t)recording->size) < 0) recording->size = BC_JSON_MAX_BYTES;
+    return err->code;
 }
 
-int bc_recording_open(bc_recording **out, const char *path, const char *provider, const char *model,
-                      const char *base_url, const bc_secrets *secrets, barchan_error *err)
+static bc_json_span text_of(const char *text)
+{
+    return (bc_json_span){text, strlen(text)};
+}
+
+static int put_first_line(bc_recording *recording, const bc_recording_origin *origin,
+                          barchan_error *err)
 {
     cleanup_buf bc_buf line;
     bc_buf_init(&line, 1 << 16);
+    bc_out out = {.buf = &line};
+    bc_out_word(&out, "{\"type\":\"recording\",\"version\":1");
+    bc_out_member(&out, "barchan", barchan_version());
+    bc_out_member(&out, "provider", origin->provider);
+    put_hidden(&out, recording->secrets, "model", text_of(origin->model));
+    put_hidden(&out, recording->secrets, "base_url", text_of(origin->base_url));
+    if (origin->max_tokens > 0) {
+        bc_out_key(&out, "max_tokens");
+        bc_out_integer(&out, origin->max_tokens);
+    }
+    bc_out_key(&out, "max_retries");
+    bc_out_integer(&out, origin->max_retries);
+    bc_out_close(&out, '}');
+    return put_line(recording, &line, out.rc, err);
+}
+
+int bc_recording_open(bc_recording **out, const char *path, const bc_recording_origin *origin,
+                      const bc_secrets *secrets, barchan_error *err)
+{
+    barchan_error why = {0};
     bc_recording *recording = calloc(1, sizeof *recording);
     if (recording == NULL) return bc_error_nomem(err);
     recording->fd = -1;
     recording->secrets = secrets;
     recording->path = strdup(path);
-    int rc = recording->path == NULL ? bc_error_nomem(err) : bc_host_file_create(path, err);
-    if (rc == 0) {
-        recording->fd = open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_CLOEXEC);
-        if (recording->fd < 0) rc = bc_error_set_os(err, errno, "open %.200s", path);
-    }
-    if (rc == 0) {
-        bc_out json = {.buf = &line};
-        bc_out_word(&json, "{\"type\":\"recording\",\"version\":1");
-        bc_out_member(&json, "barchan", barchan_version());
-        bc_out_member(&json, "provider", provider);
-        bc_out_member(&json, "model", model);
-        bc_out_member(&json, "base_url", base_url);
-        bc_out_close(&json, '}');
-        rc = put_line(recording, &line, json.rc, err);
-    }
+    int rc = recording->path == NULL ? bc_error_nomem(&why) : 0;
+    if (rc == 0) rc = recording->fd = bc_host_file_create_open(path, &why);
+    if (rc >= 0) rc = put_first_line(recording, origin, &why);
     if (rc < 0) {
+        if (recording->fd >= 0) unlink(path); /* it would stand in the way of the next try */
         bc_recording_close(recording);
+        if (err != NULL) *err = why;
         return rc;
     }
     *out = recording;
@@ -142,17 +179,6 @@ static void put_body(bc_out *out, const bc_secrets *secrets, const bc_recorded *
         bc_out_member(out, "encoding", "latin1");
     }
     if (rc <= 0) put_pieces(out, recorded, 0);
-}
-
-static void put_hidden(bc_out *out, const bc_secrets *secrets, const char *key, bc_json_span text)
-{
-    cleanup_buf bc_buf hidden;
-    bc_buf_init(&hidden, 2 * (size_t)BC_JSON_MAX_BYTES);
-    int rc = bc_secret_hide(secrets, &hidden, text.data, text.len);
-    if (rc < 0 && out->rc == 0) out->rc = rc;
-    bc_out_key(out, key);
-    if (rc > 0) text = (bc_json_span){bc_buf_data(&hidden), hidden.len};
-    bc_out_string(out, text.data, text.len);
 }
 
 static void put_headers(bc_out *out, const bc_secrets *secrets, json_t *headers)

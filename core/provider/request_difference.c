@@ -17,7 +17,7 @@ static size_t add_step(struct place *place, const char *key, size_t index)
     size_t before = place->len;
     char step[72];
     if (key != NULL)
-        snprintf(step, sizeof step, "/%.64s", key);
+        snprintf(step, sizeof step, "/%.*s", (int)bc_utf8_whole(key, strnlen(key, 64)), key);
     else
         snprintf(step, sizeof step, "/%zu", index);
     size_t len = strlen(step);
@@ -80,8 +80,10 @@ static int tell(const struct place *place, const json_t *recorded, const json_t 
     size_t at = common(recorded, now);
     show(recorded, at, before, sizeof before);
     show(now, at, after, sizeof after);
-    snprintf(words, size, "at %s recorded was %s, now it is %s",
+    char line[MAX_PLACE + sizeof before + sizeof after + 64];
+    snprintf(line, sizeof line, "at %s recorded was %s, now it is %s",
              place->len > 0 ? place->text : "the top", before, after);
+    bc_secret_line(NULL, words, size, line, strlen(line)); /* whole characters, none of control */
     return 1;
 }
 

@@ -1,5 +1,6 @@
 #include "secret.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -38,6 +39,38 @@ static int add(bc_secrets *secrets, const char *text, size_t len)
     return 0;
 }
 
+/* As it may stand in JSON or in an address. */
+static int add_form(bc_secrets *secrets, const char *text, size_t len, int as_json)
+{
+    char form[1024];
+    size_t at = 0;
+    int differs = 0;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        int is_plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       strchr("-._~", c) != NULL;
+        if (at + 4 > sizeof form) return 0; /* no header would take it */
+        if (as_json && strchr("/\"\\", c) != NULL) {
+            form[at++] = '\\';
+            form[at++] = (char)c;
+            differs = 1;
+        } else if (!as_json && !is_plain) {
+            at += (size_t)snprintf(form + at, sizeof form - at, "%%%02X", c);
+            differs = 1;
+        } else {
+            form[at++] = (char)c;
+        }
+    }
+    return differs ? add(secrets, form, at) : 0;
+}
+
+static int add_forms(bc_secrets *secrets, const char *text, size_t len)
+{
+    int rc = len < BC_MODEL_MIN_SECRET_BYTES ? 0 : add_form(secrets, text, len, 1);
+    if (rc == 0 && len >= BC_MODEL_MIN_SECRET_BYTES) rc = add_form(secrets, text, len, 0);
+    return rc < 0 ? rc : add(secrets, text, len);
+}
+
 /* The whole, what follows a scheme ("Bearer …"), and of lists ("a=b; c=d") each element's value. */
 static int add_credential(bc_secrets *secrets, const char *text)
 {
@@ -45,15 +78,15 @@ static int add_credential(bc_secrets *secrets, const char *text)
     size_t len = strlen(text);
     while (len > 0 && (text[len - 1] == ' ' || text[len - 1] == '\t'))
         len--;
-    int rc = add(secrets, text, len);
+    int rc = add_forms(secrets, text, len);
     size_t scheme = strcspn(text, " \t");
     if (scheme >= len) scheme = 0;
     size_t at = scheme + strspn(text + scheme, " \t");
-    if (rc == 0 && at > 0) rc = add(secrets, text + at, len - at);
+    if (rc == 0 && at > 0) rc = add_forms(secrets, text + at, len - at);
     while (rc == 0 && at < len) {
         size_t end = strcspn(text + at, " \t,;=\"");
         if (at + end > len) end = len - at;
-        if (end < len) rc = add(secrets, text + at, end);
+        if (end < len) rc = add_forms(secrets, text + at, end);
         at += end + 1;
     }
     return rc;

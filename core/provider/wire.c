@@ -60,13 +60,12 @@ static void end_failed(barchan_completion *c, int rc, barchan_error *err)
     bc_error_context(err, "%s", c->model->provider->name);
     bc_error_where(err, "model.complete");
     int64_t wait = bc_retry_wait(c->model, err, c->retries, bc_clock_ms(), c->deadline_ms);
+    if (wait > 0 && c->model->means.playback != NULL) wait = 0; /* no server needs the pause */
     if (wait < 0) {
         bc_completion_end(c, NULL, err);
     } else if (begin_again(c, wait, err)) {
         c->retries++;
-        bc_timer_set(c->again, c->model->means.playback != NULL
-                                   ? 0
-                                   : wait); /* a playback has no server that needs the pause */
+        bc_timer_set(c->again, wait);
     }
 }
 

@@ -6,10 +6,17 @@
 #include <unistd.h>
 #include "base/cleanup.h"
 
+int bc_host_file_create_open(const char *path, barchan_error *err)
+{
+    const int flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    int fd = open(path, flags, 0600);
+    return fd < 0 ? bc_error_set_os(err, errno, "create '%s'", path) : fd;
+}
+
 int bc_host_file_create(const char *path, barchan_error *err)
 {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0) return bc_error_set_os(err, errno, "create '%s'", path);
+    int fd = bc_host_file_create_open(path, err);
+    if (fd < 0) return fd;
     close(fd);
     return 0;
 }

@@ -8,6 +8,8 @@
 /* Makes an empty file that only this user can read; BARCHAN_EEXISTS when there is something of that
  * name, a dangling link included. */
 int bc_host_file_create(const char *path, barchan_error *err);
+/* The same; its descriptor, for appending, or negative. */
+int bc_host_file_create_open(const char *path, barchan_error *err);
 /* Fails unless the name is a regular file's: opening a FIFO would wait. */
 int bc_host_file_check(const char *path, barchan_error *err);
 

@@ -195,6 +195,12 @@ function model.create(given)
   }, Model)
 end
 
+local MAX_HEADER = 65536
+
+local header_spec = {
+  provider = "string", model = "string", base_url = "string", max_tokens = "number", max_retries = "number",
+}
+
 --- The options of a model that plays this file: a recording of a wire names its provider, model and
 --- address itself; anything else is taken for a transcript.
 ---@return table? options
@@ -204,14 +210,24 @@ function model.recorded(path)
   if not ok then return nil, err end
   local file, problem = io.open(path, "r")
   if not file then return nil, core.util.error { code = "io", message = problem, retryable = false } end
-  local first = file:read "l"
+  local first = (file:read(MAX_HEADER) or ""):match "^[^\n]*"
   file:close()
-  local header = first and core.json.decode(first)
+  local header = core.json.decode(first)
   if type(header) ~= "table" or header.type ~= "recording" then
     return { provider = "replay", replay = path }
   end
+  for name, kind in pairs(header_spec) do
+    local value = header[name]
+    if type(value) ~= kind and not (value == nil and kind == "number") then
+      return nil, core.util.error {
+        code = "protocol", retryable = false,
+        message = ("the recording %s, line 1: '%s' must be a %s"):format(path, name, kind),
+      }
+    end
+  end
   return {
     provider = header.provider, name = header.model, base_url = header.base_url, replay = path,
+    max_tokens = math.tointeger(header.max_tokens), max_retries = math.tointeger(header.max_retries),
     allow_plain_http = true, -- nobody is asked
   }
 end

@@ -122,6 +122,10 @@ local function decision(answer, second)
     error("a policy answered something that is no decision: allow, deny, stop and rewrite are", 0)
   end
   if answer.action == "allow" then return nil end
+  local reason = answer.reason
+  if reason ~= nil and type(reason) ~= "string" then
+    answer = { action = answer.action, arguments = answer.arguments, reason = tostring(reason) }
+  end
   return answer
 end
 

@@ -11,11 +11,19 @@ local counts = {
   "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens",
 }
 
+local MAX_COUNT = 1 << 53
+
 local function fail(text, ...) error("model: complete returned a reply " .. text:format(...), 0) end
 
+-- Without holes, which `#` may jump over.
 local function is_list(t)
+  local count = 0
   for key in pairs(t) do
-    if math.type(key) ~= "integer" or key < 1 or key > #t then return false end
+    if math.type(key) ~= "integer" or key < 1 then return false end
+    count = count + 1
+  end
+  for i = 1, count do
+    if t[i] == nil then return false end
   end
   return true
 end
@@ -35,8 +43,9 @@ end
 local function check_usage(usage)
   for _, name in ipairs(counts) do
     local count = usage[name]
-    if count ~= nil and (math.type(count) == nil or count ~= math.tointeger(count) or count < 0) then
-      fail("whose usage.%s is not a whole number from 0 on", name)
+    local whole = math.type(count) and math.tointeger(count)
+    if count ~= nil and (not whole or whole < 0 or whole > MAX_COUNT) then
+      fail("whose usage.%s is not a whole number from 0 to 2^53", name)
     end
   end
 end
@@ -57,6 +66,13 @@ function reply.complete(given)
   local seen = {}
   for i, call in ipairs(given.tool_calls) do check_call(call, i, seen) end
   check_usage(given.usage)
+  local cost = given.cost
+  if cost ~= nil and not (type(cost) == "number" and cost >= 0 and cost < math.huge) then
+    fail "whose cost is no amount"
+  end
+  if given.reasoning ~= nil and type(given.reasoning) ~= "string" then
+    fail "whose reasoning is of a wrong type"
+  end
   given.stop_reason = given.stop_reason or (#given.tool_calls > 0 and "tool_use" or "end_turn")
   if not stops[given.stop_reason] then
     fail("with the unknown stop_reason '%s'", tostring(given.stop_reason))

@@ -116,14 +116,16 @@ function transcript.read(path)
   local events, number = {}, 0
   for line in file:lines() do
     number = number + 1
-    local event, err = core.json.decode(line)
-    if err or type(event) ~= "table" then
-      if file:read(0) == nil then break end
-      file:close()
-      local reason = err and err.message or "not an object"
-      return nil, failure(("transcript: %s:%d: %s"):format(path, number, reason))
+    if line:find "%S" then
+      local event, err = core.json.decode(line)
+      if err or type(event) ~= "table" then
+        if file:read(0) == nil then break end
+        file:close()
+        local reason = err and err.message or "not an object"
+        return nil, failure(("transcript: %s:%d: %s"):format(path, number, reason))
+      end
+      events[#events + 1] = event
     end
-    events[#events + 1] = event
   end
   file:close()
   local ok, err = check_header(events[1], path)

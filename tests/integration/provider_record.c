@@ -128,6 +128,38 @@ START_TEST(each_protocol)
 }
 END_TEST
 
+static const char *request_of(const char *words, char text[200])
+{
+    snprintf(text, 200, "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}", words);
+    return text;
+}
+
+/* Wherever a key stands, also in the address and as JSON escapes it; played, it is not needed. */
+START_TEST(keys_elsewhere)
+{
+    static story s;
+    char text[200];
+    const barchan_model_options o = {.record_path = fresh_path(),
+                                     .api_key = "secret/key+0123456789"};
+    barchan_model *model = model_with("ok/secret/key+0123456789", &o);
+    tell(model, request_of("is secret/key+0123456789 good?", text), &s);
+    tell(model, request_of("or secret\\/key+0123456789, or secret%2Fkey%2B0123456789?", text), &s);
+    barchan_model_destroy(model);
+    ck_assert_msg(strstr(contents(), "key+0123") == NULL, "%s", contents());
+    ck_assert_msg(strstr(contents(), "key%2B0123") == NULL, "%s", contents());
+    model = model_with("ok/secret/key+0123456789",
+                       &(barchan_model_options){.replay_path = path, .api_key = o.api_key});
+    s.len = 0;
+    tell(model, request_of("is secret/key+0123456789 good?", text), &s);
+    ck_assert_ptr_nonnull(strstr(s.text, "reply {"));
+    s.len = 0;
+    tell(model, request_of("something else", text), &s);
+    ck_assert_ptr_null(strstr(s.text, "key+0123"));
+    barchan_model_destroy(model);
+    unlink(path);
+}
+END_TEST
+
 START_TEST(retries_and_deadlines)
 {
     const barchan_model_options o = {.max_retries = 2};
@@ -141,12 +173,6 @@ START_TEST(retries_and_deadlines)
 END_TEST
 
 /* ---- conversations ---- */
-
-static const char *request_of(const char *words, char text[200])
-{
-    snprintf(text, 200, "{\"messages\":[{\"role\":\"user\",\"content\":\"%s\"}]}", words);
-    return text;
-}
 
 START_TEST(what_was_not_recorded_is_an_error)
 {
@@ -337,6 +363,7 @@ int main(void)
 {
     const TTest *const tests[] = {whatever_a_server_says_is_said_again,
                                   each_protocol,
+                                  keys_elsewhere,
                                   retries_and_deadlines,
                                   what_was_not_recorded_is_an_error,
                                   given_up,

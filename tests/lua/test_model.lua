@@ -62,6 +62,12 @@ function T:test_a_recording_plays_without_a_server()
   lu.assertEquals(err.code, "not_found")
   lu.assertStrContains(err.message, 'at /messages/0/content recorded was "hi", now it is "ho"')
   lu.assertEquals(assert(model:complete { messages = "hi", stream = false }).text, "hello")
+  file = assert(io.open(path, "w"))
+  file:write '{"type":"recording","version":1,"provider":{},"model":"m","base_url":"u"}\n'
+  file:close()
+  none, err = barchan.recorded(path)
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "line 1: 'provider' must be a string")
   os.remove(path)
   none, err = barchan.recorded(path)
   lu.assertNil(none)
@@ -83,8 +89,12 @@ function T:test_what_it_returns_is_checked()
     ["usage.output_tokens"] = { usage = { output_tokens = "5" } },
     ["usage.input_tokens"] = { usage = { input_tokens = -1 } },
     ["usage.reasoning_tokens"] = { usage = { reasoning_tokens = 0 / 0 } },
+    ["usage.cache_read_tokens"] = { usage = { cache_read_tokens = math.maxinteger } },
+    ["are no list  "] = { tool_calls = { call "a", nil, { id = 5 } } },
+    ["cost is no amount"] = { cost = 0 / 0 },
+    ["reasoning is of a wrong type"] = { reasoning = {} },
   } do
-    lu.assertErrorMsgContains((text:gsub(" $", "")), function() says(reply):complete "hi" end)
+    lu.assertErrorMsgContains((text:gsub(" +$", "")), function() says(reply):complete "hi" end)
   end
   local none, err = says(function() return nil, { code = "quota" } end):complete "hi"
   lu.assertNil(none)
@@ -116,10 +126,13 @@ function T:test_cache_marks_move_with_a_tool_loop()
     end
     return table.concat(found, " ")
   end
+  local extra = { cache_control = { type = "ephemeral", ttl = "1h" } } -- the script's own kind, and only that
+  local body = wire.body_of("anthropic", { messages = messages, system = "s", cache = true, extra = extra })
+  lu.assertEquals({ body.system, body.cache_control.ttl, body.messages[3].content[2].cache_control }, { "s", "1h" })
   lu.assertEquals(marks { messages[1] }, "")
   lu.assertEquals(marks(table.move(messages, 1, 4, 1, {})), "1.1")
   lu.assertEquals(marks(messages), "3.2")
-  local body = wire.body_of("anthropic", { messages = messages, system = "Be brief." })
+  body = wire.body_of("anthropic", { messages = messages, system = "Be brief." })
   lu.assertNil(body.cache_control)
   lu.assertEquals(body.system, "Be brief.")
 end

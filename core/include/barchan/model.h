@@ -60,18 +60,19 @@
  * Recording (record_path, and replay_path with another provider than "replay"): JSON Lines, UTF-8,
  * at most 64 MiB when played, readable by its owner only. It has the prompts and the answers.
  *   {"type": "recording", "version": 1, "barchan": "…", "provider": "…", "model": "…",
- *    "base_url": "…"}                                                            first line
+ *    "base_url": "…", "max_tokens": 99, "max_retries": 2}                        first line
  *   {"type": "exchange", "url": "…", "request": "… the body …", "ids": "…",
  *    "status": 200, "headers": {"content-type": "…", …}, "retry_after_ms": 1000,
  *    "body": "…", "encoding": "latin1", "pieces": [512, …],
  *    "end": "complete" | "closed" | "failed", "error": {"code", "message", "retryable"}}
  * one per request, retries too, when it has ended. No header of a request is recorded, so no key
- * is, and a key that stands elsewhere becomes "***". "encoding": each character is a byte, where
- * the body is no text; "ids": of what missing ids of calls are made. Played, each request must be
- * one that was recorded and not played yet, in any order: the same address, the same body (as
- * JSON); the error (BARCHAN_ENOTFOUND) names the first place that differs. The answer comes in the
- * same pieces and goes through the same reader, without the waits between them and between retries.
- * Played twice, a recording gives the same twice.
+ * is, and a key that stands elsewhere becomes "***", also as JSON and addresses
+ * escape it; one that a server spells otherwise, or gives in parts, is not known as such.
+ * "encoding": each character is a byte, where the body is no text; "ids": of what missing ids of
+ * calls are made. Played, each request must be one that was recorded and not played yet, in any
+ * order: the same address, the same body (as JSON); the error (BARCHAN_ENOTFOUND) names the first
+ * place that differs. The answer comes in the same pieces and goes through the same reader, without
+ * the waits between them and between retries. Played twice, a recording gives the same twice.
  *
  * Retries: what failed in passing (no connection, 408, 409, 429, 5xx, an answer that broke off, an
  * overload told in the stream) is sent again, at most max_retries times, after the wait that the
