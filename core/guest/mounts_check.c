@@ -30,15 +30,16 @@ static bool is_within(const char *path, const char *tree)
 static const char *why_not(const char *path)
 {
     static const char *const kernels[] = {"/", "/proc", "/sys", "/dev"};
-    char state[64];
+    char state[64], fallback[64];
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
         if (is_within(path, kernels[i])) return "it is, or is in, the kernel's or the whole tree";
     }
     snprintf(state, sizeof state, "/run/user/%u/barchan", (unsigned)geteuid());
-    const char *const own[] = {"/run/barchan", state};
+    snprintf(fallback, sizeof fallback, "/tmp/barchan-%u", (unsigned)geteuid());
+    const char *const own[] = {"/run/barchan", state, fallback};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
         if (is_within(path, own[i]) || is_within(own[i], path)) {
-            return "Barchan's own state is in it";
+            return "Barchan's own state is, or may come to be, in it: mount a folder below it";
         }
     }
     return NULL;

@@ -75,9 +75,6 @@ static int read_entry(bc_host_list *list, int folder, const char *prefix, const 
     if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
         return errno == ENOENT ? 0 : bc_error_set_os(err, errno, "look at '%s'", path);
     }
-    if (S_ISLNK(st.st_mode) && (fstatat(folder, name, &st, 0) < 0 || !S_ISREG(st.st_mode))) {
-        return add(list, path, BC_HOST_OTHER, 0, err);
-    }
     int rc = add(list, path, kind_of(st.st_mode), st.st_mode, err);
     if (rc < 0 || !S_ISDIR(st.st_mode)) return rc;
     int fd = openat(folder, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -174,6 +171,40 @@ int bc_host_root_mkdir(int root_fd, const char *path, unsigned mode, barchan_err
     return bc_error_set(err, BARCHAN_ENOTDIR, "'%s' is there already, and no folder", path);
 }
 
+/* What the umask of this process takes away, as the kernel tells it: to set it, even for a moment,
+ * would be seen by other threads. */
+static unsigned current_umask(void)
+{
+    char line[128];
+    unsigned mask = 077;
+    FILE *file = fopen("/proc/self/status", "re");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        if (sscanf(line, "Umask: %o", &mask) == 1) break;
+    }
+    if (file != NULL) fclose(file);
+    return mask;
+}
+
+/* A file that is replaced keeps its rights and owner; a device or FIFO is not replaced. */
+static int keep_rights(bc_host_new_file *file, barchan_error *err)
+{
+    struct stat st;
+    file->uid = (uid_t)-1;
+    if (fstatat(file->folder_fd, file->name, &st, AT_SYMLINK_NOFOLLOW) < 0 || S_ISLNK(st.st_mode)) {
+        file->mode &= ~current_umask();
+        return 0;
+    }
+    if (!S_ISREG(st.st_mode)) {
+        return bc_error_set(err, BARCHAN_ENOTREG, "'%s' is there already, and no file", file->name);
+    }
+    file->mode = st.st_mode & PERMISSIONS;
+    if (geteuid() == 0) {
+        file->uid = st.st_uid;
+        file->gid = st.st_gid;
+    }
+    return 0;
+}
+
 int bc_host_new_file_open(bc_host_new_file *file, int root_fd, const char *path, unsigned mode,
                           barchan_error *err)
 {
@@ -186,10 +217,15 @@ int bc_host_new_file_open(bc_host_new_file *file, int root_fd, const char *path,
              (unsigned long long)random);
     file->folder_fd = open_parent(root_fd, path, file->name, sizeof file->name, err);
     if (file->folder_fd < 0) return file->folder_fd;
+    int rc = keep_rights(file, err);
+    if (rc < 0) {
+        bc_host_new_file_close(file);
+        return rc;
+    }
     file->fd = openat(file->folder_fd, file->temporary,
                       O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file->fd >= 0) return 0;
-    int rc = bc_error_set_os(err, errno, "create '%s'", path);
+    rc = bc_error_set_os(err, errno, "create '%s'", path);
     bc_host_new_file_close(file);
     return rc;
 }
@@ -209,7 +245,8 @@ int bc_host_new_file_write(bc_host_new_file *file, const void *data, size_t len,
 
 int bc_host_new_file_commit(bc_host_new_file *file, barchan_error *err)
 {
-    if (fchmod(file->fd, file->mode) < 0 ||
+    if ((file->uid != (uid_t)-1 && fchown(file->fd, file->uid, file->gid) < 0) ||
+        fchmod(file->fd, file->mode) < 0 ||
         renameat(file->folder_fd, file->temporary, file->folder_fd, file->name) < 0) {
         return bc_error_set_os(err, errno, "write '%s'", file->name);
     }

@@ -8,6 +8,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include "base/error.h"
 
 typedef enum bc_host_kind { BC_HOST_FILE = 1, BC_HOST_FOLDER = 2, BC_HOST_OTHER = 3 } bc_host_kind;
@@ -25,8 +26,7 @@ typedef struct bc_host_list {
 
 /* What a path leads to, links followed. */
 int bc_host_stat(const char *path, bc_host_kind *kind, unsigned *mode, barchan_error *err);
-/* All below a folder. A link to a file counts as that file; one to a folder, or to nothing, as
- * OTHER. */
+/* All below a folder. A link is OTHER, whatever it leads to: it could lead out. */
 int bc_host_list_read(bc_host_list *list, const char *path, barchan_error *err);
 void bc_host_list_clear(bc_host_list *list);
 
@@ -39,6 +39,8 @@ int bc_host_root_mkdir(int root_fd, const char *path, unsigned mode, barchan_err
 typedef struct bc_host_new_file {
     int folder_fd, fd; /* -1: not open */
     unsigned mode;
+    uid_t uid; /* as root: of what it replaces; -1: nobody's */
+    gid_t gid;
     char name[256], temporary[32];
 } bc_host_new_file;
 
@@ -46,7 +48,8 @@ int bc_host_new_file_open(bc_host_new_file *file, int root_fd, const char *path,
                           barchan_error *err);
 int bc_host_new_file_write(bc_host_new_file *file, const void *data, size_t len,
                            barchan_error *err);
-/* Gives it its name, in the place of what had it (but of a folder). */
+/* Gives it its name, in the place of a file, whose rights it keeps (and as root its owner), or of a
+ * link. New, it has `mode` less the umask. */
 int bc_host_new_file_commit(bc_host_new_file *file, barchan_error *err);
 /* Without a commit nothing of it stays. */
 void bc_host_new_file_close(bc_host_new_file *file);

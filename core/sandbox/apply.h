@@ -61,6 +61,8 @@ struct barchan_apply_call {
     barchan_file_call *file; /* a file is on its way */
     /* The file that is being written. */
     int parent_fd, out_fd;
+    dev_t made_dev; /* what stands, or stood, under the temporary name */
+    ino_t made_ino;
     char temporary[40]; /* its name until it has its own; "": nothing is to be removed */
 };
 

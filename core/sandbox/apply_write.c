@@ -3,6 +3,7 @@
  * between is put back. */
 #include "apply.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -82,6 +83,13 @@ static int lacks_renameat2(int os_error)
     return os_error == EINVAL || os_error == ENOSYS || os_error == EPERM;
 }
 
+static int is_made_here(const barchan_apply_call *call, int parent)
+{
+    struct stat st;
+    return fstatat(parent, call->temporary, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+           st.st_dev == call->made_dev && st.st_ino == call->made_ino;
+}
+
 /* What somebody has made meanwhile stands under the temporary name: back to its own, or it stays
  * where it is, and the error says where. */
 static int put_back(barchan_apply_call *call, struct change *change, int parent)
@@ -146,6 +154,7 @@ static int take_place(barchan_apply_call *call, struct change *change, int paren
     if (renameat2(parent, call->temporary, parent, name, RENAME_EXCHANGE) < 0) {
         return put_back(call, change, parent);
     }
+    if (!is_made_here(call, parent)) return put_back(call, change, parent); /* a second one's */
     return conflict(change, "it was changed on the host meanwhile");
 }
 
@@ -154,8 +163,9 @@ static void drop_temporary(const barchan_apply_call *call, int parent)
     if (call->temporary[0] != '\0') unlinkat(parent, call->temporary, 0);
 }
 
-/* As root, to the owner of what it replaces, or of the folder it is in. */
-static int give_owner(const struct change *change, int parent, int fd, const char *name)
+/* As root, to the owner of what it replaces, or of the folder it is in; by descriptor, for a name
+ * may have become another's. */
+static int give_owner(const struct change *change, int parent, int fd)
 {
     struct stat st;
     uid_t uid = change->seen.uid;
@@ -166,7 +176,24 @@ static int give_owner(const struct change *change, int parent, int fd, const cha
         uid = st.st_uid;
         gid = st.st_gid;
     }
-    return fd >= 0 ? fchown(fd, uid, gid) : fchownat(parent, name, uid, gid, AT_SYMLINK_NOFOLLOW);
+    return fchown(fd, uid, gid);
+}
+
+/* A folder that was just made, and is still what stands there: nobody else's, and empty. */
+static int open_new_folder(int parent, const char *name)
+{
+    struct stat st;
+    cleanup_close int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || fstat(fd, &st) < 0) return -1;
+    DIR *dir = st.st_uid == geteuid() ? fdopendir(dup(fd)) : NULL;
+    int names = dir == NULL ? 3 : 0;
+    while (names < 3 && readdir(dir) != NULL) {
+        names++;
+    }
+    if (dir != NULL) closedir(dir);
+    if (names <= 2) return steal_fd(&fd); /* . and .. */
+    errno = EBUSY;
+    return -1;
 }
 
 /* ---- what is to go ---- */
@@ -216,7 +243,9 @@ int bc_apply_folder(barchan_apply_call *call, struct change *change)
         if (errno == EEXIST) return conflict(change, "there is one on the host meanwhile");
         return fail(call, change, errno, "make the folder");
     }
-    if (give_owner(change, parent, -1, name_of(change)) < 0) {
+    if (geteuid() != 0) return 0;
+    cleanup_close int made = open_new_folder(parent, name_of(change));
+    if (made < 0 || give_owner(change, parent, made) < 0) {
         return fail(call, change, errno, "give away the folder");
     }
     return 0;
@@ -225,9 +254,11 @@ int bc_apply_folder(barchan_apply_call *call, struct change *change)
 static int finish_link(barchan_apply_call *call, struct change *change, int parent)
 {
     struct stat st;
-    if (give_owner(change, parent, -1, call->temporary) < 0) {
-        return fail(call, change, errno, "give away");
+    if (fstatat(parent, call->temporary, &st, AT_SYMLINK_NOFOLLOW) < 0) {
+        return fail(call, change, errno, "make the link");
     }
+    call->made_dev = st.st_dev;
+    call->made_ino = st.st_ino;
     int rc = take_place(call, change, parent);
     if (rc == 0 && fstatat(parent, name_of(change), &st, AT_SYMLINK_NOFOLLOW) == 0) {
         bc_apply_remember(call->sbx, &st);
@@ -261,7 +292,15 @@ int bc_apply_file_begin(barchan_apply_call *call, struct change *change)
         close(parent);
         return rc;
     }
-    call->out_fd = openat(parent, call->temporary, flags, change->info.mode & 0777);
+    /* In the place of a file it has that one's rights in the end, and nobody else's until then. */
+    int replaces = change->seen.present && S_ISREG(change->seen.mode);
+    mode_t mode = replaces ? 0600 : change->info.mode & 0777;
+    struct stat st;
+    call->out_fd = openat(parent, call->temporary, flags, mode);
+    if (call->out_fd >= 0 && fstat(call->out_fd, &st) == 0) {
+        call->made_dev = st.st_dev;
+        call->made_ino = st.st_ino;
+    }
     if (call->out_fd < 0) {
         rc = fail(call, change, errno, "write");
         close(parent);
@@ -315,7 +354,7 @@ int bc_apply_file_end(barchan_apply_call *call, struct change *change)
 {
     struct stat st;
     int rc = 0;
-    if (give_owner(change, call->parent_fd, call->out_fd, NULL) < 0 ||
+    if (give_owner(change, call->parent_fd, call->out_fd) < 0 ||
         set_rights(change, call->out_fd) < 0) {
         rc = fail(call, change, errno, "set the owner and rights of");
     }

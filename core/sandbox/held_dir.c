@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -178,11 +179,41 @@ void bc_held_retract(int dir, const char *id)
 
 /* ---- for those who connect ---- */
 
+/* A command of an ordinary user's sandbox has the user's id, too, but stands in a namespace of its
+ * own. Who cannot be looked at is not of ours. */
+static int stands_in_our_namespace(pid_t pid)
+{
+    char path[64], own[64] = "", its[64] = "";
+    snprintf(path, sizeof path, "/proc/%d/ns/user", (int)pid);
+    return readlink("/proc/self/ns/user", own, sizeof own - 1) > 0 &&
+           readlink(path, its, sizeof its - 1) > 0 && strcmp(own, its) == 0;
+}
+
 int bc_held_peer_is_own(int fd)
 {
     struct ucred peer;
     socklen_t len = sizeof peer;
-    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid();
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) == 0 && peer.uid == geteuid() &&
+           stands_in_our_namespace(peer.pid);
+}
+
+static int is_at_or_below(const char *path, const char *tree)
+{
+    size_t len = strlen(tree);
+    return strncmp(path, tree, len) == 0 && (path[len] == '/' || path[len] == '\0');
+}
+
+int bc_held_is_in(const char *path)
+{
+    char shown[256], name[32], base[PATH_MAX], source[PATH_MAX];
+    int fd = open_base(shown, sizeof shown, name, sizeof name, NULL);
+    if (fd < 0) return 0;
+    close(fd);
+    if (realpath(path, source) == NULL || realpath(shown, base) == NULL) return 0;
+    size_t len = strlen(base);
+    if (len + strlen(name) + 2 > sizeof base) return 0;
+    snprintf(base + len, sizeof base - len, "/%s", name);
+    return is_at_or_below(base, source) || is_at_or_below(source, base);
 }
 
 int bc_held_connect(const char *id, int *fd, barchan_error *err)

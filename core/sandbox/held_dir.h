@@ -18,5 +18,8 @@ void bc_held_retract(int dir_fd, const char *id);
 int bc_held_connect(const char *id, int *fd, barchan_error *err);
 /* Of the peer of a connected Unix socket: 1 when it is of this process's user. */
 int bc_held_peer_is_own(int fd);
+/* Whether the sockets of this user's detached sandboxes are, or may come to be, in this folder of
+ * the host, or it in theirs: shown in a sandbox, its commands could talk to the others' holders. */
+int bc_held_is_in(const char *path);
 
 #endif

@@ -1,6 +1,7 @@
 /* What of the host a profile shows: checked as far as words go; the launcher looks at the sources.
  */
 #include <string.h>
+#include "held_dir.h"
 #include "internal.h"
 
 /* Absolute, without empty parts, "." and "..": one spelling for one place. */
@@ -44,6 +45,13 @@ static int check(const barchan_mount *mounts, size_t i, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL,
                             "mount %zu: source '%.64s' must be an absolute path", i + 1,
                             m->source == NULL ? "" : m->source);
+    }
+    if (bc_held_is_in(m->source)) {
+        return bc_error_set(
+            err, BARCHAN_EINVAL,
+            "mount %.64s: Barchan's own state, the sockets of detached sandboxes, is "
+            "or may come to be in it: mount a folder below it",
+            m->source);
     }
     if (!is_plain(m->target) || !is_target(m->target)) {
         return bc_error_set(err, BARCHAN_EINVAL,

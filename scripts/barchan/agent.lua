@@ -133,11 +133,21 @@ function Run:complete(choice)
   return reply
 end
 
+-- The call as policies have it, and what they decided. One that throws has denied the call.
+function Run:ask_policies(call)
+  local policies = self.agent.policies
+  local ok, new, decided = pcall(policies.ask_call, policies, call, self)
+  if ok then return new, decided end
+  if tool.is_cancelled(new) then error(new, 0) end
+  self:emit { type = "policy_failed", message = tool.message(new) }
+  return call, { action = "deny", reason = "the policy failed: " .. tool.message(new) }
+end
+
 -- Runs one call under the policies; returns the tool message.
 function Run:call(call, run_call, may_run)
   local started = util.now()
   local decided
-  if may_run then call, decided = self.agent.policies:ask_call(call, self) end
+  if may_run then call, decided = self:ask_policies(call) end
   self.open[call.id] = { call = call, started = started }
   self:emit {
     type = "tool_call", call_id = call.id, name = call.name,

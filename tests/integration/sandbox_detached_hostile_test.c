@@ -3,6 +3,7 @@
 #include "detached_support.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -83,6 +84,51 @@ START_TEST(other_users)
     ck_assert_int_eq(as_other_user(), 2);
     ck_assert_int_eq(chmod(held_directory, 0700), 0);
     sh_says("echo mine", "mine\n");
+}
+END_TEST
+
+/* As a command of an ordinary user's sandbox is: of the same user, in a namespace of its own. */
+static int from_another_namespace(void)
+{
+    int status;
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (unshare(CLONE_NEWUSER) < 0) _exit(9);
+        int fd = dial();
+        if (fd < 0) _exit(1);
+        _exit(greeted(fd) > 0 ? 0 : 2);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status));
+    return WEXITSTATUS(status);
+}
+
+START_TEST(other_namespaces)
+{
+    int fd = dial();
+    ck_assert_int_gt(greeted(fd), 0); /* the oracle */
+    close(fd);
+    ck_assert_int_gt(from_another_namespace(), 0);
+    ck_assert_int_lt(from_another_namespace(), 9);
+}
+END_TEST
+
+/* Where the sockets are, or may come to be, is shown to no sandbox, whole or in part. */
+START_TEST(their_place_is_no_mount)
+{
+    char path[320];
+    snprintf(path, sizeof path, "%s", held_directory);
+    for (char *slash; (slash = strrchr(path, '/')) != NULL && slash != path; *slash = '\0') {
+        const barchan_mount mounts[] = {{path, "/mnt/x", BARCHAN_MOUNT_READ_ONLY}};
+        barchan_sandbox *other;
+        barchan_error err = {0};
+        ck_assert_int_eq(
+            barchan_sandbox_create(&other, rt, PROFILE(.mounts = mounts, .mount_count = 1), &err),
+            BARCHAN_EINVAL);
+        ck_assert_msg(strstr(err.message, "the sockets of detached sandboxes") != NULL, "%s: %s",
+                      path, err.message);
+    }
 }
 END_TEST
 
@@ -175,9 +221,14 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sandbox_detached_hostile");
-    const TTest *const tests[] = {
-        other_users,         directories_of_others, its_socket_is_no_mount,
-        a_silent_connection, a_client_that_raves,   NULL};
+    const TTest *const tests[] = {other_users,
+                                  other_namespaces,
+                                  their_place_is_no_mount,
+                                  directories_of_others,
+                                  its_socket_is_no_mount,
+                                  a_silent_connection,
+                                  a_client_that_raves,
+                                  NULL};
     add_tests(suite, "hostile", setup_connected, teardown_connected, tests);
     return run_suite(suite);
 }

@@ -19,7 +19,7 @@ local function run(policy, ...)
     tools = barchan.toolset { echo, { name = "read_file", description = "", run = function() return "text" end } },
     policy = policy,
     on_event = function(event)
-      if event.type:find "^policies_" then events[#events + 1] = event end
+      if event.type:find "^polic" then events[#events + 1] = event end
     end,
   }:run "q"
   local answers = {}
@@ -59,8 +59,10 @@ function T:test_what_stopped_a_run_is_said()
   _, result = run({ { before_turn = function() error "broken" end } }, "end")
   lu.assertEquals(result.stop_reason, "error")
   lu.assertStrContains(tostring(result.error), "broken")
-  local answers = run({ { before_call = function() error "broken" end } }, { { "echo" } }, "end")
+  local answers, _, events = run({ { before_call = function() error "broken" end } }, { { "echo" } }, "end")
+  lu.assertStrContains(answers[1], "not run: denied: the policy failed:")
   lu.assertStrContains(answers[1], "broken")
+  lu.assertEquals({ #events, events[1].type }, { 1, "policy_failed" })
 end
 
 function T:test_policies_of_a_directory_are_asked_by_name_after_those_given()

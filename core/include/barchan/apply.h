@@ -7,10 +7,10 @@
  * stay in the folder are made; FIFOs, sockets and devices never. Of a new file's rights those of
  * reading, writing and running are kept, as far as the host's umask allows; an existing file keeps
  * its own, but for the right to run it, and loses attributes and access lists. As root a file keeps
- * its owner, and what is new belongs to the owner of the folder that it is in; otherwise both are
- * the caller's. What is in the folder is the guest's work all the same: read it before
- * you run it, and mind names such as .git, whose hooks and settings other programs run. `paths`
- * takes over a part.
+ * its owner, and what is new belongs to the owner of the folder that it is in, but for links;
+ * otherwise all is the caller's. What is in the folder is the guest's work all the same: read it
+ * before you run it, and mind names such as .git, whose hooks and settings other programs run.
+ * `paths` takes over a part.
  *
  * No contents of the host's are lost. A file that somebody has changed since the sandbox was made
  * (its ctime is later) and that was not written through this handle before is a conflict; so is a

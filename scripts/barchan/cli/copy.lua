@@ -8,6 +8,9 @@ local ui = require "barchan.cli.ui"
 
 local EXIT_FAILED = 125
 local MAX_DEPTH = 64 -- levels that one list of a sandbox's can have
+local MAX_BYTES = 16 << 30 -- out of a sandbox: a file there may be all holes
+
+local copied = 0
 
 -- "sbx-…:path" -> id, path; "path" -> nil, path
 local function split(word)
@@ -43,7 +46,7 @@ local function copy_in(sbx, from, to)
     elseif entry.kind == "file" then
       upload(sbx, join(from, entry.path), target, entry.mode)
     else
-      note("it is neither a file nor a folder", join(from, entry.path))
+      note("it is a link, or neither a file nor a folder", join(from, entry.path))
     end
   end
 end
@@ -52,7 +55,13 @@ end
 
 local function download(sbx, from, root, to, mode)
   local file <close> = assert(root:file(to, mode))
-  assert(sbx.files:download(from, function(chunk) assert(file:write(chunk)) end))
+  assert(sbx.files:download(from, function(chunk)
+    copied = copied + #chunk
+    if copied > MAX_BYTES then
+      error(("more than %d GiB come out of the sandbox"):format(MAX_BYTES >> 30), 0)
+    end
+    assert(file:write(chunk))
+  end))
   assert(file:commit())
 end
 
@@ -64,6 +73,9 @@ local function copy_folder_out(sbx, from, to)
   for _, entry in ipairs(entries) do
     local below = entry.path
     if entry.type == "directory" then
+      if select(2, below:gsub("/", "")) + 1 == MAX_DEPTH then
+        error(("'%s' is deeper than one list can tell: copy its parts"):format(join(from, below)), 0)
+      end
       assert(root:mkdir(below, entry.mode & 511))
     elseif entry.type == "file" then
       download(sbx, join(from, below), root, below, entry.mode & 511)

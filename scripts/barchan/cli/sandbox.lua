@@ -36,8 +36,8 @@ create:  --template T   "host" (this machine's /usr, read-only; the default) or 
          --idle S       seconds without a command, file operation or question until it ends
          --on-lease-end terminate (default), or pause: sandbox extend, then resume, to go on
          --env K=V      a variable for every command; may be repeated
-         --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable;
-                        may be repeated
+         --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable, S:T:cow
+                        copy-on-write; may be repeated
          --limits L     what it may use: memory=64M,pids=50,…; see barchan exec --help
          --best-effort  go on without layers of isolation that this machine lacks
 
@@ -48,9 +48,10 @@ exec:    --timeout, --env, --cwd, --stdin, --json and the exit code are those of
 
 shell:   --env and --cwd as in barchan shell.
 
-cp:      a folder is copied with all that is in it, into PATH if that is a folder, else as PATH. From the
-         host, links to files are copied as what they point to; all other links, and what is neither file
-         nor folder, are left out, and told. Permission bits are kept, owners and times are not.
+cp:      a folder is copied with all that is in it, into PATH if that is a folder, else as PATH. Links in it,
+         which could lead out, and what is neither file nor folder are left out, and told. On the host
+         permission bits are kept as far as the umask allows, and those of a file that is replaced; owners
+         and times are not. Out of a sandbox at most 64 levels and 16 GiB.
 
 logs:    the last 1 MiB that commands wrote, in the order in which it came out of the sandbox, for as long
          as that lives; err goes to standard error. Of exec --json, whose output is kept by a limit, that

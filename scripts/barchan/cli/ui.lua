@@ -132,6 +132,10 @@ local function reload_failed(self, event)
   self:line(self:paint("31", "edit refused, what was there stays: ") .. visible(event.message))
 end
 
+function handlers.policy_failed(self, event)
+  self:line(self:paint("31", "a policy failed: ") .. visible(event.message))
+end
+
 for _, what in ipairs { "tools", "policies", "script" } do
   handlers[what .. "_reloaded"] = reloaded
   handlers[what .. "_reload_failed"] = reload_failed
