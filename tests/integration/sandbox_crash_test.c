@@ -17,18 +17,6 @@
 /* From the start of a host until a while after its command runs. */
 #define MOST_US 25000
 
-static int child_of(int pid)
-{
-    char path[64];
-    int child = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL) return 0;
-    if (fscanf(file, "%d", &child) != 1) child = 0;
-    fclose(file);
-    return child;
-}
-
 /* A program that uses the library, as far as it comes. */
 static _Noreturn void be_host(void)
 {

@@ -78,18 +78,6 @@ static _Noreturn void be_client(void)
               : 3);
 }
 
-static int child_of(int pid)
-{
-    char path[64];
-    int child = 0;
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
-    FILE *file = fopen(path, "re");
-    if (file == NULL) return 0;
-    if (fscanf(file, "%d", &child) != 1) child = 0;
-    fclose(file);
-    return child;
-}
-
 /* The holder, its launcher, process 1 or a process of the sandbox; of what there is. */
 static int below(int pid, int levels)
 {

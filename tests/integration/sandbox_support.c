@@ -20,6 +20,18 @@ int64_t monotonic_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
+int child_of(int pid)
+{
+    char path[64];
+    int child = 0;
+    snprintf(path, sizeof path, "/proc/%d/task/%d/children", pid, pid);
+    FILE *file = fopen(path, "re");
+    if (file == NULL) return 0;
+    if (fscanf(file, "%d", &child) != 1) child = 0;
+    fclose(file);
+    return child;
+}
+
 int skip(const char *why)
 {
     printf("SKIP %s\n", why);

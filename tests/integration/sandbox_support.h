@@ -20,6 +20,7 @@ void teardown(void);
 /* How many processes are children of this one; it is the subreaper of its descendants. */
 int count_children(void);
 int first_child(void);
+int child_of(int pid); /* its first; 0: none */
 int count_descendants(int pid);
 int count_fds(void);
 int count_mounts(void);

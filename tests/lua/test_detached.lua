@@ -5,11 +5,7 @@ local support = require "reload_support"
 
 local T = {}
 
-local core
-for i = 1, 50 do
-  local name, value = debug.getupvalue(require("barchan.docs").topics, i)
-  if name == "core" then core = value break end
-end
+local core = support.core()
 
 local function listed(id)
   for _, status in ipairs((assert(barchan.detached()))) do

@@ -5,11 +5,7 @@ local support = require "reload_support"
 
 local T = {}
 
-local core
-for i = 1, 50 do
-  local name, value = debug.getupvalue(require("barchan.docs").topics, i)
-  if name == "core" then core = value break end
-end
+local core = support.core()
 
 function T:test_what_an_engine_without_a_host_answers()
   local script = require "barchan.script"
