@@ -172,6 +172,11 @@
 /* What a new holder says of itself: an id, or an error in JSON. */
 #define BC_HOLD_MAX_ANSWER_BYTES 8192
 
+/* Egress. Entries of one list: a connection is held against each. */
+#define BC_POLICY_MAX_ENTRIES 1024
+/* A listener inside the sandbox for each. */
+#define BC_POLICY_MAX_PORTS 64
+
 /* Times and bytes that a guest says it has used: a few of them may be added. */
 #define BC_USAGE_MAX ((uint64_t)INT64_MAX / 8)
 
