@@ -2,8 +2,8 @@
  * The first message of a TLS connection (RFC 8446, RFC 5246, RFC 6066), read for the name that it
  * asks for. Called again with all bytes so far whenever more have come.
  *
- * BAD is whatever a server could read in another way than we do: several or repeated names, a
- * trailing dot, a name that is not canonical in some spelling of case, lengths that do not fit.
+ * BAD is whatever a server could read in another way than we do: several names, a
+ * repeated extension, a name with a trailing dot or that is an address, lengths that do not fit.
  */
 #ifndef BC_EGRESS_CLIENT_HELLO_H
 #define BC_EGRESS_CLIENT_HELLO_H

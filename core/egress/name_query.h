@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include "egress/address.h"
 
 enum { BC_NAME_TYPE_A = 1, BC_NAME_TYPE_PTR = 12, BC_NAME_TYPE_AAAA = 28, BC_NAME_TYPE_OPT = 41 };
 enum { BC_NAME_TYPE_SVCB = 64, BC_NAME_TYPE_HTTPS = 65, BC_NAME_TYPE_ANY = 255 };
@@ -18,7 +19,8 @@ enum {
     BC_NAME_SERVFAIL = 2,
     BC_NAME_NXDOMAIN = 3,
     BC_NAME_NOTIMP = 4,
-    BC_NAME_REFUSED = 5
+    BC_NAME_REFUSED = 5,
+    BC_NAME_BADVERS = 16 /* only to a query with EDNS */
 };
 
 /* What we answer with at most: header, the longest question, an address, EDNS. Below the 512 bytes
@@ -53,7 +55,8 @@ bool bc_name_query_wants_address(const bc_name_query *q);
  * for AAAA, HTTPS, SVCB and other records of hosts, so that clients go on to ask for A;
  * BC_NAME_REFUSED for ANY, transfers, and classes other than IN. */
 unsigned bc_name_query_other_rcode(const bc_name_query *q);
-/* A reverse lookup (in-addr.arpa, ip6.arpa): 1 and the address when it is a whole IPv4 one. */
-bool bc_name_query_reverse(const bc_name_query *q, unsigned char ipv4[4]);
+/* Whether it is a reverse lookup (below in-addr.arpa or ip6.arpa). `address` is the IPv4 address
+ * when it asks for a whole one, otherwise its family is 0. */
+bool bc_name_query_is_reverse(const bc_name_query *q, bc_address *address);
 
 #endif

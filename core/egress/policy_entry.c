@@ -1,6 +1,5 @@
 #include "policy_entry.h"
 
-#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -179,7 +178,7 @@ int bc_policy_entry_read(const char *text, bool allow, bc_policy_entry *out,
         if (read_port(colon + 1, allow, out, why) != 0) return -1;
     }
     /* Four numbers, or what looks like it was meant to be: a range has a slash behind them. */
-    bool numbers = strspn(copy, "0123456789./") == strlen(copy) && isdigit((unsigned char)copy[0]);
+    bool numbers = strspn(copy, "0123456789./") == strlen(copy) && copy[0] >= '0' && copy[0] <= '9';
     if (numbers) return read_range(copy, allow, out, why);
     if (strpbrk(copy, "/?#") != NULL) return is_url(text, text, why);
     return read_name(copy, allow, out, why);

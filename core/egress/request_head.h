@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include "egress/client_hello.h"
 
 /* What servers take: nginx 8 KiB a line, Apache 8 KiB a line. */
@@ -21,12 +22,14 @@
 
 typedef struct bc_request_head {
     char method[16];
-    char host[254];     /* canonical; "" none, which only HTTP/1.0 can be without */
-    unsigned port;      /* that Host or the target says; 0: none */
-    int minor;          /* HTTP/1.0 or HTTP/1.1 */
-    bool connect;       /* CONNECT: a tunnel to `host` */
-    bool absolute;      /* the target is a URL: a request to a proxy */
-    bool upgrade;       /* asks for another protocol */
+    char host[254]; /* canonical; "" none, which only HTTP/1.0 can be without */
+    unsigned port;  /* that Host or the target says; 0: none */
+    int minor;      /* HTTP/1.0 or HTTP/1.1 */
+    bool connect;   /* CONNECT: a tunnel to `host` */
+    bool absolute;  /* the target is a URL: a request to a proxy */
+    bool upgrade;   /* asks for another protocol */
+    bool chunked;   /* the body's framing: chunks, or `body_len` bytes */
+    int64_t body_len;
     bool http2_preface; /* the first bytes of HTTP/2; nothing else is set */
     size_t head_len;    /* with leading empty lines and the empty line at its end */
 } bc_request_head;
