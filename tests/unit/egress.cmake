@@ -1,0 +1,6 @@
+# What a sandbox may reach: pure decisions, and readers that are given every cut of their input.
+foreach(name address host_name)
+  barchan_unit_test(egress_${name} test_egress_${name}.c)
+endforeach()
+target_compile_definitions(test_egress_address PRIVATE
+  EGRESS_README="${PROJECT_SOURCE_DIR}/core/egress/README.md")
