@@ -174,6 +174,19 @@ bc_address_kind bc_address_kind_of(const bc_address *address)
                    BC_ADDRESS_RESERVED);
 }
 
+bool bc_address_range_within(const bc_address *net, unsigned prefix, bc_address_kind kind)
+{
+    bool v4 = net->family == AF_INET;
+    const range *ranges = v4 ? ranges_v4 : ranges_v6;
+    size_t count = v4 ? sizeof ranges_v4 / sizeof *ranges_v4 : sizeof ranges_v6 / sizeof *ranges_v6;
+    for (size_t i = 0; i < count; i++) {
+        /* The row of length 0 is what is in no network. */
+        if (ranges[i].kind != kind || ranges[i].prefix > prefix || ranges[i].prefix == 0) continue;
+        if (begins_with(net->bytes, ranges[i].net, ranges[i].prefix)) return true;
+    }
+    return false;
+}
+
 const char *bc_address_kind_name(bc_address_kind kind)
 {
     switch (kind) {

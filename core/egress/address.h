@@ -54,6 +54,8 @@ bool bc_address_equal(const bc_address *a, const bc_address *b);
 /* Whether the first `prefix` bits are those of `net`. False for another family or a prefix that
  * is longer than the address. */
 bool bc_address_in_range(const bc_address *address, const bc_address *net, unsigned prefix);
+/* Whether the whole range lies in one network of the table that is of this kind. */
+bool bc_address_range_within(const bc_address *net, unsigned prefix, bc_address_kind kind);
 /* The number of bits: 32, 128. */
 unsigned bc_address_bits(const bc_address *address);
 

@@ -9,9 +9,9 @@
  *
  * Deny wins. An empty allow-list denies everything. A name that only resolves to an allowed address
  * is not thereby allowed: names are named. An address that is not public is refused in both modes
- * unless an allow entry with that port names it or a range of its own kind that holds it (8.0.0.0/5
- * and 0.0.0.0/1 name no private network, although they hold one); a metadata address only by an
- * entry that is this very address.
+ * unless an allow entry with that port names it, or names a range within its own network that holds
+ * it (8.0.0.0/5 and 0.0.0.0/1 name no private network, although they hold one); a metadata address
+ * only by an entry that is this very address.
  *
  * An IPv6 address that stands for an IPv4 address is held against the deny ranges as both.
  *

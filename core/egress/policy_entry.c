@@ -152,8 +152,9 @@ static int check_text(const char *text, char *why)
 
 static int read_bracketed(char *text, bool allow, bc_policy_entry *out, char *why)
 {
-    char *end = strchr(text, ']');
-    if (end == NULL || (end[1] != '\0' && end[1] != ':') || strchr(text, ':') > end) {
+    char *end = strchr(text, ']'), *colon = strchr(text, ':');
+    bool v6 = end != NULL && colon != NULL && colon < end;
+    if (!v6 || (end[1] != '\0' && end[1] != ':')) {
         return malformed(why, "brackets hold an IPv6 address, as in '[fd00::1]:443'");
     }
     *end = '\0';
@@ -224,5 +225,5 @@ bool bc_policy_entry_names(const bc_policy_entry *entry, const bc_address *addre
 {
     bc_address_kind kind = bc_address_kind_of(address);
     if (kind == BC_ADDRESS_PUBLIC || entry->prefix == bc_address_bits(address)) return true;
-    return kind != BC_ADDRESS_METADATA && bc_address_kind_of(&entry->net) == kind;
+    return kind != BC_ADDRESS_METADATA && bc_address_range_within(&entry->net, entry->prefix, kind);
 }

@@ -1,5 +1,5 @@
 # What a sandbox may reach: pure decisions, and readers that are given every cut of their input.
-foreach(name address host_name)
+foreach(name address host_name policy entries)
   barchan_unit_test(egress_${name} test_egress_${name}.c)
 endforeach()
 target_compile_definitions(test_egress_address PRIVATE
