@@ -176,6 +176,14 @@
 #define BC_POLICY_MAX_ENTRIES 1024
 /* A listener inside the sandbox for each. */
 #define BC_POLICY_MAX_PORTS 64
+/* Configuration of package managers. The largest file is npm's own definitions, 90 KB; a machine
+ * has a handful of registries, of sources and of names on $PATH. */
+#define BC_REGISTRIES_MAX_FILE_BYTES (1u << 20)
+#define BC_REGISTRIES_MAX_FILES 256
+#define BC_REGISTRIES_MAX_LINES 64
+#define BC_REGISTRIES_MAX_VALUE 4096
+#define BC_REGISTRIES_MAX 128
+#define BC_REGISTRIES_MAX_NOTES 32
 
 /* Times and bytes that a guest says it has used: a few of them may be added. */
 #define BC_USAGE_MAX ((uint64_t)INT64_MAX / 8)
