@@ -28,17 +28,20 @@ bool bc_registries_exists(const bc_registries *r, const char *path)
     return under_root(r, path, full) && access(full, F_OK) == 0;
 }
 
-/* 1 all of it, 0 too large, -1 with errno. */
+enum { PIECE = 4096 };
+
+/* 1 all of it, 0 too large, -1 it cannot be read, -2 out of memory. */
 static int read_all(int fd, bc_buf *out)
 {
     for (;;) {
-        char *at = bc_buf_reserve(out, 4096);
+        char *at = bc_buf_reserve(out, PIECE);
+        if (at == NULL && out->len + PIECE <= out->max) return -2;
         if (at == NULL) {
             char more;
             ssize_t n = read(fd, &more, 1);
             return n == 0 ? 1 : 0;
         }
-        ssize_t n = read(fd, at, 4096);
+        ssize_t n = read(fd, at, PIECE);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return n == 0 ? 1 : -1;
         bc_buf_commit(out, (size_t)n);
@@ -65,9 +68,10 @@ bool bc_registries_file(bc_registries *r, const char *path, bc_buf *out)
         bc_registries_note(r, "%s: larger than a configuration is", path);
         return false;
     }
-    if (read_all(fd, out) == 1) return true;
-    bc_registries_note(r, "%s: cannot be read", path);
-    return false;
+    int rc = read_all(fd, out);
+    if (rc == -2) r->no_memory = true;
+    if (rc == 0 || rc == -1) bc_registries_note(r, "%s: cannot be read", path);
+    return rc == 1;
 }
 
 /* ---- directories ---- */

@@ -5,3 +5,6 @@ foreach(name address client_hello entries host_name name_query policy
 endforeach()
 target_compile_definitions(test_egress_address PRIVATE
   EGRESS_README="${PROJECT_SOURCE_DIR}/core/egress/README.md")
+barchan_unit_test(egress_alloc test_egress_alloc.c)
+target_link_options(test_egress_alloc PRIVATE
+  -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)

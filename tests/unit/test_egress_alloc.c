@@ -1,0 +1,102 @@
+/* Out of memory at every allocation: each call fails cleanly, or succeeds where the memory was not
+ * needed, and nothing leaks (run under AddressSanitizer to see that). */
+#include <stdio.h>
+#include <stdlib.h>
+#include "base/buf.h"
+#include "egress/policy.h"
+#include "egress/registries.h"
+#include "suite.h"
+
+/* The linker sends the library's calls here (--wrap). */
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *pointer, size_t size);
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_realloc(void *pointer, size_t size);
+
+static long countdown = -1; /* the allocation that fails; negative: none */
+static long failures;
+
+static int fails_now(void)
+{
+    if (countdown < 0 || countdown-- > 0) return 0;
+    failures++;
+    return 1;
+}
+
+void *__wrap_malloc(size_t size)
+{
+    return fails_now() ? NULL : __real_malloc(size);
+}
+
+void *__wrap_calloc(size_t count, size_t size)
+{
+    return fails_now() ? NULL : __real_calloc(count, size);
+}
+
+void *__wrap_realloc(void *pointer, size_t size)
+{
+    return fails_now() ? NULL : __real_realloc(pointer, size);
+}
+
+typedef int (*work_fn)(barchan_error *err);
+
+/* Runs the work with its first, second, … allocation failing until it needs no more of them. */
+static long torture(work_fn work)
+{
+    for (long at = 0;; at++) {
+        barchan_error err = {.code = 0};
+        failures = 0;
+        countdown = at;
+        int rc = work(&err);
+        countdown = -1;
+        if (failures == 0) {
+            ck_assert_msg(rc == 0, "%d %s", rc, err.message);
+            return at;
+        }
+        ck_assert_msg(rc == BARCHAN_ENOMEM, "allocation %ld: %d %s", at, rc, err.message);
+    }
+}
+
+static int make_policy(barchan_error *err)
+{
+    static const char *const allow[] = {"example.com", "*.example.org:8443", "10.0.0.0/8", NULL};
+    static const char *const deny[] = {"x.example", NULL};
+    bc_policy *policy = NULL;
+    int rc = bc_policy_create(&policy, BC_POLICY_LIST, allow, deny, err);
+    REQUIRE((rc == 0) == (policy != NULL)); /* ck_assert allocates */
+    if (rc < 0) return rc;
+    bc_buf out;
+    bc_buf_init(&out, 4096);
+    rc = bc_policy_list(policy, &out);
+    bc_buf_clear(&out);
+    bc_policy_destroy(policy);
+    return rc;
+}
+
+/* On this machine: whatever it has is read. */
+static int read_machine(barchan_error *err)
+{
+    const bc_registries_options options = {.home = "/nonexistent"};
+    bc_buf out;
+    bc_buf_init(&out, 1 << 20);
+    int rc = bc_registries_read(&options, &out, err);
+    if (rc < 0) REQUIRE(err->code == BARCHAN_ENOMEM);
+    bc_buf_clear(&out);
+    return rc;
+}
+
+START_TEST(a_policy_fails_cleanly)
+{
+    ck_assert_int_ge(torture(make_policy), 4);
+}
+END_TEST
+
+START_TEST(reading_registries_fails_cleanly)
+{
+    ck_assert_int_ge(torture(read_machine), 3);
+}
+END_TEST
+
+UNIT_MAIN("egress_alloc", a_policy_fails_cleanly, reading_registries_fails_cleanly)
