@@ -4,6 +4,7 @@
 #include <string.h>
 #include "errors.h"
 #include "handle.h"
+#include "lib_network.h"
 #include "bounds.h"
 
 #define EXEC_META "barchan.core.exec"
@@ -81,6 +82,7 @@ static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
     self->result = *result;
     memset(&result->out, 0, sizeof result->out); /* taken */
     memset(&result->err_out, 0, sizeof result->err_out);
+    result->denied = NULL;
     bl_op_ready(&self->call.op);
     bl_op_ready(&self->drain);
     bl_op_unref(&self->call.op);
@@ -114,6 +116,7 @@ void bl_exec_options(lua_State *L, int index, barchan_exec_options *options)
     options->err_limit_bytes = bl_opt_integer(L, index, "err_limit", 0);
     options->detach = bl_opt_flag(L, index, "detach");
     options->streaming = bl_opt_flag(L, index, "streaming");
+    options->network_off = (size_t)bl_opt_flag(L, index, "network_off");
 }
 
 int bl_sandbox_exec(lua_State *L)
@@ -197,6 +200,7 @@ void bl_push_exec_result(lua_State *L, const barchan_exec_result *result)
     set_bytes(L, "err", &result->err_out);
     set_number(L, "duration", (lua_Number)result->usage.wall_us / 1e6);
     set_integer(L, "left_running", result->left_running);
+    bl_push_denied(L, result);
     push_usage(L, &result->usage);
     lua_setfield(L, -2, "usage");
 }

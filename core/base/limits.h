@@ -184,6 +184,25 @@
 #define BC_REGISTRIES_MAX_VALUE 4096
 #define BC_REGISTRIES_MAX 128
 #define BC_REGISTRIES_MAX_NOTES 32
+/* Connections of one sandbox at a time, when its profile does not say. Each may hold two buffers of
+ * BC_FLOW_BYTES while both sides are slow: 32 MiB in all. */
+#define BC_EGRESS_DEFAULT_CONNECTIONS 256
+#define BC_EGRESS_MAX_CONNECTIONS 4096
+/* Of one address; with a few of them, still before a program gives up. */
+#define BC_EGRESS_CONNECT_MS 10000
+/* How long a refused program has to say what it speaks, and then to read why. */
+#define BC_EGRESS_LINGER_MS 2000
+/* Hosts and ports that a person is asked about, for each sandbox. */
+#define BC_EGRESS_MAX_QUESTIONS 256
+/* Hosts that a profile gives addresses of, like lines of /etc/hosts. */
+#define BC_EGRESS_MAX_KNOWN 256
+/* Events that wait for the next dispatch; more are counted by the ledger only. */
+#define BC_EGRESS_MAX_EVENTS 1024
+/* What has to wait, for a share of its rate or for descriptors, waits so long: little traffic is
+ * smooth, and much of it costs few wake-ups. */
+#define BC_EGRESS_ROUND_MS 100
+/* Queries answered before anything else gets its turn. */
+#define BC_EGRESS_MAX_QUERIES 64
 
 /* Times and bytes that a guest says it has used: a few of them may be added. */
 #define BC_USAGE_MAX ((uint64_t)INT64_MAX / 8)

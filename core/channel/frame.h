@@ -43,6 +43,10 @@
 #define BC_FRAME_MAX_LAYERS 32u
 /* Of one profile; all of them, with two paths each, fit into one message to the launcher. */
 #define BC_FRAME_MAX_MOUNTS 16u
+/* Ports that lead out of a sandbox, and ranges of addresses that it reaches by number: with the
+ * name service their sockets fit into one message (SCM_MAX_FD is 253). */
+#define BC_FRAME_MAX_PORTS 64u
+#define BC_FRAME_MAX_RANGES 64u
 /* Kept output per stream in the guest's memory. */
 #define BC_FRAME_MAX_OUTPUT_LIMIT (256u << 20)
 
@@ -76,16 +80,19 @@ enum bc_frame_type {
     BC_FRAME_STATE = 74,     /* u32 1: the lease is over and process 1 has paused the sandbox */
     /* library to launcher, one message each; the stream is the sandbox's tag */
     /* u32 bc_start_flags, i64 lease ms, i64 idle ms (0: none), bc_limits, string template, u32
-     * count of mounts, each u32 bc_mount_mode, string source, string target; with the guest's end
-     * of the channel as a descriptor */
+     * count of mounts, each u32 bc_mount_mode, string source, string target; bc_network_plan; with
+     * the guest's end of the channel as a descriptor */
     BC_CONTROL_START = 129,
     BC_CONTROL_KILL = 130,   /* empty */
     BC_CONTROL_EXTEND = 131, /* i64 ms from now to the end of the lease */
     /* launcher to library */
     BC_CONTROL_READY = 193,  /* string mode */
     BC_CONTROL_FAILED = 194, /* as BC_FRAME_FAILED: no sandbox can be made */
-    BC_CONTROL_ENDED = 195   /* u32 wait status, u32 bc_ending, u32 counted, u64 user us, u64 system
-                                us:   processor time, when it was counted */
+    /* With descriptors: the sandbox's name service, a datagram socket, then a listening socket for
+     * each port of its plan, in that order. Before any process of it runs. */
+    BC_CONTROL_LISTENERS = 196,
+    BC_CONTROL_ENDED = 195 /* u32 wait status, u32 bc_ending, u32 counted, u64 user us, u64 system
+                              us:   processor time, when it was counted */
 };
 
 /* Of a stream capped at `limit` bytes, how many are kept from its beginning. */

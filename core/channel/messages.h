@@ -9,9 +9,10 @@
 
 enum bc_exec_flags {
     BC_EXEC_DETACH = 1,
-    BC_EXEC_INPUT = 2,     /* input will be sent; otherwise it is empty */
-    BC_EXEC_STREAMING = 4, /* no caps */
-    BC_EXEC_PTY = 8        /* a terminal for all three; what it shows is BC_FRAME_OUT */
+    BC_EXEC_INPUT = 2,       /* input will be sent; otherwise it is empty */
+    BC_EXEC_STREAMING = 4,   /* no caps */
+    BC_EXEC_PTY = 8,         /* a terminal for all three; what it shows is BC_FRAME_OUT */
+    BC_EXEC_NETWORK_OFF = 16 /* no internet sockets */
 };
 
 enum bc_file_flags {
@@ -54,6 +55,53 @@ enum bc_ending {
 enum bc_mount_mode { BC_MOUNT_READ_ONLY = 0, BC_MOUNT_READ_WRITE = 1, BC_MOUNT_COPY_ON_WRITE = 2 };
 
 enum bc_start_flags { BC_START_BEST_EFFORT = 1, BC_START_PAUSE_AT_LEASE_END = 2 };
+
+/* What leads out of a sandbox: nothing without ports. Names get addresses of BC_NETWORK_NAMES. */
+typedef struct bc_network_plan {
+    uint32_t port_count, range_count;
+    uint16_t ports[BC_FRAME_MAX_PORTS];
+    struct bc_network_range {
+        uint32_t address, prefix; /* IPv4, host byte order */
+    } ranges[BC_FRAME_MAX_RANGES];
+} bc_network_plan;
+#define BC_NETWORK_PLAN_BYTES (8u + 4u * BC_FRAME_MAX_PORTS + 8u * BC_FRAME_MAX_RANGES)
+/* 198.18.0.0/15 is set aside for tests of networks (RFC 2544), so no host has such an address. The
+ * first is the sandbox's own and its name service. */
+#define BC_NETWORK_NAMES 0xC6120000u
+#define BC_NETWORK_NAMES_PREFIX 15u
+#define BC_NETWORK_SERVICE (BC_NETWORK_NAMES + 1u)
+#define BC_NETWORK_SERVICE_TEXT "198.18.0.1"
+
+static inline void bc_wire_put_network(bc_wire_writer *out, const bc_network_plan *plan)
+{
+    bc_wire_put_u32(out, plan->port_count);
+    for (uint32_t i = 0; i < plan->port_count; i++) {
+        bc_wire_put_u32(out, plan->ports[i]);
+    }
+    bc_wire_put_u32(out, plan->range_count);
+    for (uint32_t i = 0; i < plan->range_count; i++) {
+        bc_wire_put_u32(out, plan->ranges[i].address);
+        bc_wire_put_u32(out, plan->ranges[i].prefix);
+    }
+}
+
+static inline void bc_wire_get_network(bc_wire_reader *in, bc_network_plan *plan)
+{
+    plan->port_count = bc_wire_u32(in);
+    if (plan->port_count > BC_FRAME_MAX_PORTS) in->bad = 1;
+    for (uint32_t i = 0; !in->bad && i < plan->port_count; i++) {
+        uint32_t port = bc_wire_u32(in);
+        if (port == 0 || port > 65535) in->bad = 1;
+        plan->ports[i] = (uint16_t)port;
+    }
+    plan->range_count = bc_wire_u32(in);
+    if (plan->range_count > BC_FRAME_MAX_RANGES) in->bad = 1;
+    for (uint32_t i = 0; !in->bad && i < plan->range_count; i++) {
+        plan->ranges[i].address = bc_wire_u32(in);
+        plan->ranges[i].prefix = bc_wire_u32(in);
+        if (plan->ranges[i].prefix > 32) in->bad = 1;
+    }
+}
 
 /* The guest's side of barchan_status, without the sign; 0: the system error decides. */
 enum bc_wire_status {
@@ -129,8 +177,8 @@ static inline void bc_wire_get_exit(bc_wire_reader *in, bc_exit *e)
 }
 
 /* BC_CONTROL_START with its header. */
-#define BC_CONTROL_MAX_START                                       \
-    (BC_FRAME_HEADER + BC_FRAME_MAX_PATH + BC_LIMITS_BYTES + 64u + \
+#define BC_CONTROL_MAX_START                                                               \
+    (BC_FRAME_HEADER + BC_FRAME_MAX_PATH + BC_LIMITS_BYTES + 64u + BC_NETWORK_PLAN_BYTES + \
      BC_FRAME_MAX_MOUNTS * (2u * BC_FRAME_MAX_PATH + 16u))
 
 /* What a sandbox may use; 0: as much as there is, or the default of whoever enforces it. */

@@ -120,6 +120,7 @@ void bc_policy_destroy(bc_policy *policy)
 static void say(bc_verdict *verdict, bool allowed, const char *what, const char *more)
 {
     verdict->allowed = allowed;
+    verdict->unlisted = false;
     snprintf(verdict->rule, sizeof verdict->rule, "%s%s", what, more);
 }
 
@@ -159,6 +160,7 @@ static void say_unlisted(const bc_policy *policy, unsigned port, bool known, bc_
     } else {
         say(verdict, false, "not in the allow-list", "");
     }
+    verdict->unlisted = true;
 }
 
 static void decide_host(const bc_policy *policy, const char *host, unsigned port,
@@ -222,7 +224,7 @@ static void decide_dialled(const bc_policy *policy, const char *host, bool liter
     if (named == NULL && kind != BC_ADDRESS_PUBLIC) {
         char text[BC_ADDRESS_TEXT];
         bc_address_print(address, text);
-        verdict->allowed = false;
+        verdict->allowed = verdict->unlisted = false;
         snprintf(verdict->rule, sizeof verdict->rule, "%s address %s%s%s",
                  bc_address_kind_name(kind), text, literal ? "" : " of ", literal ? "" : host);
         return;
@@ -282,7 +284,32 @@ void bc_policy_decide_address(const bc_policy *policy, const char *canonical_hos
     decide_dialled(policy, canonical_host, literal, port, &dialled, verdict);
 }
 
+void bc_policy_decide_asked(const bc_policy *policy, const char *canonical_host, unsigned port,
+                            const bc_address *address, bc_verdict *verdict)
+{
+    bc_address dialled = *address;
+    bc_policy_decide_name(policy, canonical_host, port, verdict);
+    if (!verdict->allowed && !verdict->unlisted) return;
+    say(verdict, true, "allowed when asked", "");
+    bc_address_unmap(&dialled);
+    decide_dialled(policy, canonical_host, false, port, &dialled, verdict);
+}
+
 /* ---- what it says of itself ---- */
+
+size_t bc_policy_ranges(const bc_policy *policy, bc_policy_range *ranges, size_t cap)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < policy->allow_count; i++) {
+        const bc_policy_entry *entry = &policy->allow[i];
+        if (entry->kind != BC_POLICY_RANGE || bc_address_bits(&entry->net) != 32) continue;
+        if (count < cap) {
+            ranges[count] = (bc_policy_range){.net = entry->net, .prefix = entry->prefix};
+        }
+        count++;
+    }
+    return count;
+}
 
 size_t bc_policy_ports(const bc_policy *policy, unsigned short *ports, size_t cap)
 {

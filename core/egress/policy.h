@@ -40,6 +40,7 @@ void bc_policy_destroy(bc_policy *policy);
 
 typedef struct bc_verdict {
     bool allowed;
+    bool unlisted; /* refused because no entry speaks of it: a person may be asked */
     /* Why, for people: "allow: *.example.org:8443", "deny: x.example", "not in the allow-list",
      * "private address 10.0.0.1 of api.example.com". One line of printable ASCII. */
     char rule[384];
@@ -53,6 +54,19 @@ void bc_policy_decide_name(const bc_policy *policy, const char *canonical_host, 
  * a caller who skipped it is none the wiser. */
 void bc_policy_decide_address(const bc_policy *policy, const char *canonical_host, unsigned port,
                               const bc_address *address, bc_verdict *verdict);
+
+/* The address of a host that no entry speaks of and that a person has allowed: what is not denied,
+ * and public. */
+void bc_policy_decide_asked(const bc_policy *policy, const char *canonical_host, unsigned port,
+                            const bc_address *address, bc_verdict *verdict);
+
+/* The IPv4 ranges of the allow entries, which programs reach by number: fills at most `cap`,
+ * returns how many there are. */
+typedef struct bc_policy_range {
+    bc_address net;
+    unsigned prefix;
+} bc_policy_range;
+size_t bc_policy_ranges(const bc_policy *policy, bc_policy_range *ranges, size_t cap);
 
 /* The ports on which anything can be allowed, sorted: those of the allow entries, with
  * BC_POLICY_OPEN also 22, 80, 443, 8080, 8443, 9418. Fills at most `cap`, returns how many there

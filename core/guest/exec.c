@@ -134,6 +134,7 @@ static void start(struct init *init, struct job *job, const struct exec_request 
         .change_user = init->privileged,
         .detach = job->detach,
         .terminal = request->flags & BC_EXEC_PTY,
+        .network_off = request->flags & BC_EXEC_NETWORK_OFF,
         .enter = init->apart ? init->group_files + GROUP_ENTER : NULL,
         .open_files = init->limits.open_files,
         .processes = process_limit(init),

@@ -130,7 +130,13 @@ static int set_up(struct plan *plan, struct layers *layers, struct failure *why)
     layer_holds(layers, "namespaces", "mount, pid, net, ipc, uts, cgroup");
     if (sethostname("sandbox", 7) < 0) return fail_os(why, errno, "set the host name");
     if (setdomainname("", 0) < 0) return fail_os(why, errno, "set the domain name");
-    layer_holds(layers, "network", "off: only a loopback interface of its own");
+    if (plan->network.port_count == 0) {
+        layer_holds(layers, "network", "off: only a loopback interface of its own");
+    } else {
+        layer_holds(layers, "network",
+                    "decided by the library: hosts by name and %u ranges, at %u ports",
+                    plan->network.range_count, plan->network.port_count);
+    }
     if (isolate_root(plan, layers, why) < 0 || replace_standard_fds(why) < 0) return -1;
     return isolate_rights(plan, layers, why);
 }

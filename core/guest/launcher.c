@@ -92,12 +92,48 @@ static void set_lease(struct child *child, int64_t ms, bool pause)
     child->lease_end_ms = pause ? 0 : now_ms() + ms + LEASE_MARGIN_MS;
 }
 
+/* The sockets go to the library before anything runs that could connect to them. */
+static int send_listeners(const struct launcher *l, uint32_t tag, struct network_sockets *sockets,
+                          struct failure *why)
+{
+    unsigned char header[BC_FRAME_HEADER];
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(sizeof sockets->fds)];
+    } control = {0};
+    struct iovec iov = {.iov_base = header, .iov_len = sizeof header};
+    struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1, .msg_control = control.bytes};
+    size_t bytes = sockets->count * sizeof *sockets->fds;
+    msg.msg_controllen = CMSG_SPACE(bytes);
+    struct cmsghdr *head = CMSG_FIRSTHDR(&msg);
+    head->cmsg_level = SOL_SOCKET;
+    head->cmsg_type = SCM_RIGHTS;
+    head->cmsg_len = CMSG_LEN(bytes);
+    memcpy(CMSG_DATA(head), sockets->fds, bytes);
+    bc_frame_put_header(header, BC_CONTROL_LISTENERS, tag, 0);
+    ssize_t n = sendmsg(l->control_fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+    return n < 0 ? fail_os(why, errno, "hand over the sandbox's network") : 0;
+}
+
+static int give_network(struct launcher *l, const struct plan *plan, struct failure *why)
+{
+    struct network_sockets sockets;
+    if (plan->network.port_count == 0) return 0;
+    if (network_open(&l->world, &plan->network, &sockets, why) < 0) return -1;
+    int rc = send_listeners(l, plan->tag, &sockets, why);
+    network_close(&sockets);
+    return rc;
+}
+
 static int clone_with_mounts(struct launcher *l, struct child *child, struct plan *plan,
                              struct failure *why)
 {
     unsigned user = plan->privileged ? child->slot.base + SANDBOX_UID : 0;
     if (mounts_open(&l->world, &plan->mounts, user, why) < 0) return -1;
-    int rc = clone_sandbox(&l->world, child, plan, why);
+    int rc = give_network(l, plan, why);
+    if (rc == 0) rc = clone_sandbox(&l->world, child, plan, why);
+    /* One that has ways out is for nobody else. */
+    if (rc < 0 && plan->network.port_count > 0) l->world.network_fresh = false;
     mounts_close(&plan->mounts); /* the sandbox has its copy */
     return rc;
 }
@@ -197,6 +233,7 @@ static void on_start(struct launcher *l, const bc_frame *frame, int channel_fd)
     bc_wire_get_limits(&in, &plan.limits);
     const char *template = bc_wire_string(&in, BC_FRAME_MAX_PATH - 1);
     read_mounts(&in, &plan.mounts);
+    bc_wire_get_network(&in, &plan.network);
     plan.channel_fd = channel_fd;
     if (!bc_wire_done(&in) || channel_fd < 0) { /* no room for the descriptor, say */
         report_ended(l, plan.tag, 0, BC_ENDING_UNKNOWN);

@@ -72,6 +72,17 @@ void slots_close(struct world *world);
 /* network.c: has the launcher stand in a fresh network namespace with an up loopback. */
 int network_prepare(struct world *world, struct failure *why);
 
+/* network_out.c: in the namespace that the next sandbox gets, opens what leads out of it. Nothing
+ * is left open after a failure. */
+#define NETWORK_MAX_FDS (1u + BC_FRAME_MAX_PORTS)
+struct network_sockets {
+    unsigned count;
+    int fds[NETWORK_MAX_FDS]; /* in the order of BC_CONTROL_LISTENERS */
+};
+int network_open(struct world *world, const bc_network_plan *plan, struct network_sockets *sockets,
+                 struct failure *why);
+void network_close(struct network_sockets *sockets);
+
 /* What a cloned sandbox needs to set itself up. */
 struct plan {
     uint32_t tag;
@@ -82,6 +93,7 @@ struct plan {
     bc_limits limits;
     struct sandbox_groups groups;
     struct mount_list mounts;
+    bc_network_plan network;
     const char *template_at; /* below WORLD_TEMPLATES */
     int channel_fd;
     int alive_fd; /* hangs up when the launcher is gone */

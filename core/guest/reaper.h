@@ -21,6 +21,7 @@ struct command {
     int fds[3];
     bool change_user;
     bool detach;
+    bool network_off;               /* it can open no internet socket */
     bool terminal;                  /* the three are one, which becomes its controlling terminal */
     const int *enter;               /* NULL, or HIERARCHIES files of groups to enter, -1 for none */
     uint32_t open_files, processes; /* limits; 0: as they are */

@@ -1,10 +1,14 @@
 /* From the supervisor's child to the command. Borrowed memory: system calls and local variables
  * only. */
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include "groups.h"
 #include "isolate.h"
 #include "reaper.h"
@@ -98,6 +102,27 @@ static long enter_groups(const int *files)
     return rc;
 }
 
+/* A filter of the command's own, on top of the sandbox's: foreign ABIs are killed by that one. */
+static long forbid_network(void)
+{
+#define LOAD(field) \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (unsigned)offsetof(struct seccomp_data, field))
+#define UNLESS(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, skip)
+#define IF(value, skip) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, skip, 0)
+    static const struct sock_filter filter[] = {
+        LOAD(nr),
+        UNLESS(SYS_socket, 3),
+        LOAD(args), /* its low half, little-endian */
+        IF(AF_INET, 2),
+        IF(AF_INET6, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
+    };
+    const struct sock_fprog program = {.len = sizeof filter / sizeof *filter,
+                                       .filter = (struct sock_filter *)filter};
+    return SYS3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program);
+}
+
 static int prepare(const struct command *command)
 {
     long done = enter_groups(__atomic_load_n(&command->enter, __ATOMIC_ACQUIRE));
@@ -122,6 +147,7 @@ static int prepare(const struct command *command)
         if (rc < 0) return (int)-rc;
     }
     done = sys_close_range(3, ~0U, 0);
+    if (done >= 0 && command->network_off) done = forbid_network();
     if (done < 0) return (int)-done;
     const sys_sigset none = 0;
     sys_sigprocmask(SIG_SETMASK, &none);

@@ -36,7 +36,8 @@ static const char *const copied_files[] = {
 const struct template_file template_etc_files[] = {
     {"/etc/hosts", "127.0.0.1\tlocalhost sandbox\n::1\tlocalhost sandbox\n"},
     {"/etc/hostname", "sandbox\n"},
-    {"/etc/resolv.conf", "# no name server: this sandbox has no network\n"},
+    {"/etc/resolv.conf", "# not reachable in a sandbox without a network\n"
+                         "nameserver " BC_NETWORK_SERVICE_TEXT "\n"},
     {"/etc/nsswitch.conf", "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
                            "networks: files\nprotocols: files\nservices: files\n"},
     {NULL, NULL},

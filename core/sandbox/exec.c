@@ -29,6 +29,7 @@ void barchan_exec_result_clear(barchan_exec_result *result)
     if (result == NULL) return;
     barchan_bytes_clear(&result->out);
     barchan_bytes_clear(&result->err_out);
+    free(result->denied);
     *result = (barchan_exec_result){0};
 }
 
@@ -51,7 +52,10 @@ static void free_exec(barchan_exec *exec)
 static void detach_exec(barchan_exec *exec)
 {
     /* A lost stream is unlinked already, but still counted. */
-    if (exec->counted != NULL) exec->counted->running--;
+    if (exec->counted != NULL) {
+        exec->counted->running--;
+        bc_egress_denied_since(exec->counted->egress, exec->denied_before, &exec->result);
+    }
     exec->counted = NULL;
     bc_stream_close(&exec->stream);
     bc_timer_close(exec->timer);
@@ -302,6 +306,7 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
     sbx->running++;
     sbx->execs++;
     exec->counted = sbx;
+    exec->denied_before = bc_egress_denied_count(sbx->egress);
     rc = bc_timer_open(&exec->timer, sbx->rt, on_late, exec, err);
     if (rc == 0) rc = send_request(exec, options, err);
     if (rc == 0 && !exec->finished) {

@@ -37,6 +37,7 @@ struct barchan_exec {
     bc_buf in_data;                  /* the given input that credit does not cover yet */
     int in_end_due;                  /* the end follows in_data */
     struct barchan_sandbox *counted; /* whose `running` counts it */
+    uint64_t denied_before;          /* refusals before it began */
 };
 
 /* exec_output.c */

@@ -97,6 +97,7 @@ int bc_exec_encode(bc_buf *out, const barchan_sandbox *sbx, const barchan_exec_o
     if (options->input_len > 0 || options->input_streaming) flags |= BC_EXEC_INPUT;
     if (options->streaming) flags |= BC_EXEC_STREAMING;
     if (options->pty_cols > 0) flags |= BC_EXEC_PTY;
+    if (options->network_off) flags |= BC_EXEC_NETWORK_OFF;
     int rc = bc_put_wire_u32(out, flags);
     if (rc == 0) rc = bc_put_wire_u64(out, (uint64_t)options->timeout_ms);
     if (rc == 0) rc = bc_put_wire_u64(out, (uint64_t)options->grace_ms);

@@ -2,7 +2,8 @@
 
 #include "base/limits.h"
 
-#define EXEC_FLAGS (BC_EXEC_DETACH | BC_EXEC_INPUT | BC_EXEC_STREAMING | BC_EXEC_PTY)
+#define EXEC_FLAGS \
+    (BC_EXEC_DETACH | BC_EXEC_INPUT | BC_EXEC_STREAMING | BC_EXEC_PTY | BC_EXEC_NETWORK_OFF)
 
 static uint32_t skip_strings(bc_wire_reader *in)
 {

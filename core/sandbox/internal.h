@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/options.h"
 #include "channel/channel.h"
+#include "egress/egress.h"
 #include "runtime/loop.h"
 
 typedef struct bc_room bc_room;
@@ -67,6 +68,7 @@ struct barchan_sandbox {
     int64_t wall_ms; /* 0: no limit */
     int best_effort;
     char **env;
+    bc_egress *egress;           /* NULL: the network is off, or another process has it */
     bc_buf mounts;               /* as they go to the launcher */
     struct timespec mounts_seen; /* what has a later ctime, it may not have seen as it was */
     bc_written written;

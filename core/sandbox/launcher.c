@@ -60,11 +60,52 @@ static void on_message(bc_launcher *launcher, const bc_frame *message)
     }
 }
 
+/* The sockets of a sandbox's network; those of one that has ended are closed. */
+static void on_listeners(bc_launcher *launcher, uint32_t tag, int *fds, size_t count)
+{
+    barchan_error why;
+    barchan_sandbox *sbx = find(launcher, tag);
+    if (sbx == NULL || sbx->egress == NULL || sbx->state == BARCHAN_SANDBOX_ENDED) return;
+    if (bc_egress_listen(sbx->egress, fds, count, &why) < 0) {
+        bc_sandbox_end(sbx, BARCHAN_END_CREATE_FAILED, &why);
+    }
+}
+
+#define MAX_FDS (1u + BC_FRAME_MAX_PORTS)
+
+static size_t take_fds(struct msghdr *msg, int *fds)
+{
+    struct cmsghdr *head = CMSG_FIRSTHDR(msg);
+    if (head == NULL || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS) return 0;
+    size_t count = (head->cmsg_len - CMSG_LEN(0)) / sizeof *fds;
+    memcpy(fds, CMSG_DATA(head), count * sizeof *fds);
+    return count;
+}
+
+static ssize_t receive(const bc_launcher *launcher, unsigned char *bytes, size_t cap, int *fds,
+                       size_t *count)
+{
+    union {
+        struct cmsghdr align;
+        char bytes[CMSG_SPACE(MAX_FDS * sizeof(int))];
+    } control;
+    struct iovec iov = {.iov_base = bytes, .iov_len = cap};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = sizeof control.bytes};
+    ssize_t n = recvmsg(launcher->control_fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    *count = n < 0 ? 0 : take_fds(&msg, fds);
+    return n;
+}
+
 /* 1: there may be more, 0: nothing now, -1: the launcher closed. */
 static int read_message(bc_launcher *launcher)
 {
     unsigned char bytes[1024];
-    ssize_t n = recv(launcher->control_fd, bytes, sizeof bytes, MSG_DONTWAIT);
+    int fds[MAX_FDS];
+    size_t count;
+    ssize_t n = receive(launcher, bytes, sizeof bytes, fds, &count);
     if (n < 0) return errno == EINTR ? 1 : errno == EAGAIN ? 0 : -1;
     if (n < (ssize_t)BC_FRAME_HEADER) return -1;
     bc_frame message = {.length = bc_get_u32(bytes),
@@ -72,7 +113,14 @@ static int read_message(bc_launcher *launcher)
                         .stream = bc_get_u32(bytes + 8),
                         .payload = bytes + BC_FRAME_HEADER};
     if (message.length != (size_t)n - BC_FRAME_HEADER) return -1;
-    on_message(launcher, &message);
+    if (message.type == BC_CONTROL_LISTENERS) {
+        on_listeners(launcher, message.stream, fds, count);
+    } else {
+        on_message(launcher, &message);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i] >= 0) close(fds[i]);
+    }
     return 1;
 }
 
@@ -161,6 +209,15 @@ static int send_message(bc_launcher *launcher, uint32_t type, uint32_t tag, cons
     return n < 0 ? -errno : 0;
 }
 
+static int put_network(bc_buf *payload, const barchan_sandbox *sbx)
+{
+    static const bc_network_plan none;
+    unsigned char bytes[BC_NETWORK_PLAN_BYTES];
+    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
+    bc_wire_put_network(&out, sbx->egress == NULL ? &none : bc_egress_plan(sbx->egress));
+    return bc_buf_append(payload, bytes, out.len);
+}
+
 static int send_start(bc_launcher *launcher, barchan_sandbox *sbx)
 {
     bc_buf payload cleanup_buf;
@@ -178,6 +235,7 @@ static int send_start(bc_launcher *launcher, barchan_sandbox *sbx)
         rc = bc_put_wire_string(&payload, sbx->template_name, strlen(sbx->template_name));
     }
     if (rc == 0) rc = bc_buf_append(&payload, bc_buf_data(&sbx->mounts), sbx->mounts.len);
+    if (rc == 0) rc = put_network(&payload, sbx);
     if (rc < 0) return -ENOMEM;
     return send_message(launcher, BC_CONTROL_START, sbx->tag, &payload, sbx->guest_fd);
 }

@@ -52,9 +52,8 @@ static int check(const barchan_profile *profile, barchan_error *err)
     if (name != NULL && strlen(name) >= BC_FRAME_MAX_PATH) {
         return bc_error_set(err, BARCHAN_EINVAL, "the template's path is too long");
     }
-    if (profile->network != BARCHAN_NETWORK_OFF) {
-        return bc_error_set(err, BARCHAN_EINVAL, "unknown network profile %d",
-                            (int)profile->network);
+    if (profile->network == BARCHAN_NETWORK_OFF && profile->network_rules != NULL) {
+        return bc_error_set(err, BARCHAN_EINVAL, "network_rules need a network that is not off");
     }
     if (profile->lease_ms < 0 || profile->lease_ms > BC_SANDBOX_MAX_LEASE_MS) {
         return bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days, not %lld ms",
@@ -73,11 +72,22 @@ static int check(const barchan_profile *profile, barchan_error *err)
     return bc_env_check(profile->env, "env", err);
 }
 
+static int read_network(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err)
+{
+    if (profile->network == BARCHAN_NETWORK_OFF) return 0;
+    const bc_egress_options options = {
+        .rt = sbx->rt, .mode = profile->network, .rules = profile->network_rules, .sbx = sbx};
+    int rc = bc_egress_create(&sbx->egress, &options, err);
+    if (rc < 0) bc_error_context(err, "network");
+    return rc;
+}
+
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err)
 {
     int rc = check(profile, err);
     if (rc == 0) rc = bc_limits_read(sbx, &profile->limits, err);
     if (rc == 0) rc = bc_mounts_read(sbx, profile, err);
+    if (rc == 0) rc = read_network(sbx, profile, err);
     if (rc < 0) return rc;
     sbx->template_name = strdup(profile->template_name == NULL ? "host" : profile->template_name);
     sbx->env = copy_strings(profile->env);
@@ -95,6 +105,7 @@ void bc_profile_clear(barchan_sandbox *sbx)
         free(*env);
     }
     free(sbx->env);
+    bc_egress_destroy(sbx->egress);
     bc_buf_clear(&sbx->mounts);
     bc_apply_forget(sbx);
     free(sbx->template_name);

@@ -101,6 +101,7 @@ void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barch
     sbx->channel = NULL;
     bc_channel_close(channel);
     sbx->backend->kill(sbx);
+    bc_egress_stop(sbx->egress);
     lose_streams(sbx);
     /* Asked for, or reported to whoever created it: no news. */
     int expected = reason == BARCHAN_END_TERMINATED || reason == BARCHAN_END_CREATE_FAILED ||
@@ -255,6 +256,7 @@ void barchan_sandbox_destroy(barchan_sandbox *sbx)
     barchan_end_reason reason = sbx->backend->when_dropped;
     bc_sandbox_end(sbx, reason == BARCHAN_END_NONE ? BARCHAN_END_TERMINATED : reason, NULL);
     bc_created_abandon(sbx);
+    bc_egress_mute(sbx->egress);
     sbx->handle_dropped = 1;
     bc_sandbox_unref(sbx);
 }

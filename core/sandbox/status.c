@@ -54,6 +54,20 @@ int barchan_sandbox_status(const barchan_sandbox *sbx, barchan_sandbox_info *inf
     return 0;
 }
 
+int barchan_sandbox_network(const barchan_sandbox *sbx, barchan_network_usage *usage,
+                            barchan_error *err)
+{
+    if (sbx == NULL || usage == NULL) {
+        return bc_error_set(err, BARCHAN_EINVAL, "sandbox and usage are needed");
+    }
+    *usage = (barchan_network_usage){0};
+    if (sbx->connection != NULL) {
+        return bc_error_set(err, BARCHAN_EUNSUPPORTED,
+                            "network: the sandbox is detached, and its holder counts");
+    }
+    return sbx->egress == NULL ? 0 : bc_egress_usage(sbx->egress, usage, err);
+}
+
 size_t barchan_sandbox_list(barchan_runtime *rt, barchan_sandbox **list, size_t capacity)
 {
     size_t count = 0;

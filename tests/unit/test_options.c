@@ -3,6 +3,7 @@
 #include <barchan/exec.h>
 #include <barchan/files.h>
 #include <barchan/model.h>
+#include <barchan/network.h>
 #include <barchan/sandbox.h>
 #include "base/options.h"
 #include "suite.h"
@@ -68,12 +69,13 @@ END_TEST
 START_TEST(no_struct_ends_with_padding)
 {
     ENDS_WITH(barchan_runtime_options, guest_path);
-    ENDS_WITH(barchan_profile, idle_timeout_ms);
-    ENDS_WITH(barchan_exec_options, backlog_bytes);
+    ENDS_WITH(barchan_profile, network_rules);
+    ENDS_WITH(barchan_exec_options, network_off);
     ENDS_WITH(barchan_file_request, cancel);
     ENDS_WITH(barchan_model_options, record_path);
     ENDS_WITH(barchan_complete_options, cancel);
     ENDS_WITH(barchan_apply_options, cancel);
+    ENDS_WITH(barchan_network_rules, max_connections);
 }
 END_TEST
 

@@ -8,6 +8,7 @@
 #include <barchan/exec.h>
 #include <barchan/files.h>
 #include <barchan/model.h>
+#include <barchan/network.h>
 #include <barchan/runtime.h>
 #include <barchan/sandbox.h>
 

@@ -48,8 +48,12 @@ BARCHAN_API void barchan_bytes_clear(barchan_bytes *bytes);
 /* ---- profile -------------------------------------------------------------------------- */
 
 typedef enum barchan_network {
-    BARCHAN_NETWORK_OFF = 0 /* only an up loopback interface of the sandbox's own */
+    BARCHAN_NETWORK_OFF = 0,        /* only an up loopback interface of the sandbox's own */
+    BARCHAN_NETWORK_ALLOW = 1,      /* what network_rules.allow names */
+    BARCHAN_NETWORK_RESTRICTED = 2, /* this machine's package registries, and that */
+    BARCHAN_NETWORK_OPEN = 3        /* any public host */
 } barchan_network;
+struct barchan_network_rules; /* barchan/network.h */
 
 /* 0 is the default, which is in brackets. A command that is over one of the last four is killed;
  * one that is refused memory, processes or disk and then fails has that as the reason of its
@@ -116,6 +120,7 @@ typedef struct barchan_profile {
     barchan_lease_end on_lease_end;
     int64_t idle_timeout_ms; /* ends it after so long without a command, file operation or question;
                                 what detached commands do does not count; 0: never */
+    const struct barchan_network_rules *network_rules; /* copied; NULL when `network` is off */
 } barchan_profile;
 
 typedef void (*barchan_sandbox_created_fn)(barchan_sandbox *sbx, const barchan_error *err,

@@ -1,0 +1,291 @@
+#include "egress/egress.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/limits.h"
+#include "base/options.h"
+#include "egress/relay.h"
+#include "egress/restricted.h"
+
+/* ---- the rules ---- */
+
+/* "name=address" */
+static int read_known(struct bc_known_host *known, const char *text, barchan_error *err)
+{
+    const char *equals = strchr(text, '=');
+    size_t len = equals == NULL ? strlen(text) : (size_t)(equals - text);
+    if (equals != NULL && bc_host_name_canonical(text, len, known->name) == 0 &&
+        bc_address_parse(equals + 1, &known->address) == 0) {
+        return 0;
+    }
+    return bc_error_set(err, BARCHAN_EINVAL,
+                        "host entry '%.80s': write \"name=address\", with an address in numbers",
+                        text);
+}
+
+static int read_all_known(bc_egress *egress, const char *const *hosts, barchan_error *err)
+{
+    size_t count = 0;
+    while (hosts != NULL && hosts[count] != NULL) {
+        count++;
+    }
+    if (count > BC_EGRESS_MAX_KNOWN) {
+        return bc_error_set(err, BARCHAN_ELIMIT, "at most %d hosts with addresses",
+                            BC_EGRESS_MAX_KNOWN);
+    }
+    egress->known = calloc(count + 1, sizeof *egress->known);
+    if (egress->known == NULL) return bc_error_nomem(err);
+    for (size_t i = 0; i < count; i++) {
+        int rc = read_known(&egress->known[i], hosts[i], err);
+        if (rc < 0) return rc;
+        egress->known_count++;
+    }
+    return 0;
+}
+
+const bc_address *bc_egress_known(const bc_egress *egress, const char *host)
+{
+    for (size_t i = 0; i < egress->known_count; i++) {
+        if (strcmp(egress->known[i].name, host) == 0) return &egress->known[i].address;
+    }
+    return NULL;
+}
+
+/* Web ports are open whatever the entries say, so that what is refused there is told why. */
+static void add_port(bc_network_plan *plan, uint16_t port)
+{
+    for (uint32_t i = 0; i < plan->port_count; i++) {
+        if (plan->ports[i] == port) return;
+    }
+    if (plan->port_count < BC_FRAME_MAX_PORTS) plan->ports[plan->port_count++] = port;
+}
+
+/* Loopback is the sandbox's own, whatever an entry says: the host's is reached by a name. */
+static int plan_network(bc_egress *egress, barchan_error *err)
+{
+    bc_network_plan *plan = &egress->plan;
+    bc_policy_range ranges[BC_FRAME_MAX_RANGES];
+    size_t count = bc_policy_ranges(egress->policy, ranges, BC_FRAME_MAX_RANGES);
+    if (count > BC_FRAME_MAX_RANGES) {
+        return bc_error_set(err, BARCHAN_ELIMIT, "at most %u entries are IPv4 addresses",
+                            BC_FRAME_MAX_RANGES);
+    }
+    plan->port_count = (uint32_t)bc_policy_ports(egress->policy, plan->ports, BC_FRAME_MAX_PORTS);
+    add_port(plan, 80);
+    add_port(plan, 443);
+    for (size_t i = 0; i < count; i++) {
+        uint32_t address;
+        memcpy(&address, ranges[i].net.bytes, sizeof address);
+        address = ntohl(address);
+        if (address >> 24 == 127) continue;
+        plan->ranges[plan->range_count].address = address;
+        plan->ranges[plan->range_count++].prefix = ranges[i].prefix;
+    }
+    return 0;
+}
+
+static int read_rules(bc_egress *egress, barchan_network mode, const barchan_network_rules *given,
+                      barchan_error *err)
+{
+    barchan_network_rules rules;
+    int rc = bc_options_copy(&rules, sizeof rules, given, err);
+    if (rc == 0) rc = bc_network_policy(&egress->policy, mode, &rules, err);
+    if (rc == 0) rc = read_all_known(egress, rules.hosts, err);
+    if (rc == 0) rc = plan_network(egress, err);
+    if (rc < 0) return rc;
+    if (rules.max_connections > BC_EGRESS_MAX_CONNECTIONS) {
+        return bc_error_set(err, BARCHAN_EINVAL, "max_connections is at most %d, not %zu",
+                            BC_EGRESS_MAX_CONNECTIONS, rules.max_connections);
+    }
+    egress->max_open =
+        rules.max_connections == 0 ? BC_EGRESS_DEFAULT_CONNECTIONS : rules.max_connections;
+    egress->max_bytes = rules.max_bytes;
+    egress->rate = rules.bytes_per_second;
+    egress->on_connect = rules.on_connect;
+    egress->on_event = rules.on_event;
+    egress->ud = rules.ud;
+    return 0;
+}
+
+static void on_timer(void *ud)
+{
+    bc_egress *egress = ud;
+    bc_budget_resume(egress);
+    bc_egress_accept(egress);
+}
+
+int bc_egress_create(bc_egress **out, const bc_egress_options *options, barchan_error *err)
+{
+    bc_egress *egress = calloc(1, sizeof *egress);
+    if (egress == NULL) return bc_error_nomem(err);
+    egress->rt = options->rt;
+    egress->sbx = options->sbx;
+    egress->name_fd = -1;
+    egress->filled_ms = bc_clock_ms();
+    egress->names = bc_names_create();
+    egress->scratch = malloc(BC_FLOW_BYTES);
+    int rc = egress->names == NULL || egress->scratch == NULL ? bc_error_nomem(err) : 0;
+    if (rc == 0) rc = read_rules(egress, options->mode, options->rules, err);
+    if (rc == 0) rc = bc_timer_open(&egress->timer, egress->rt, on_timer, egress, err);
+    if (rc < 0) {
+        bc_egress_destroy(egress);
+        return rc;
+    }
+    *out = egress;
+    return 0;
+}
+
+static void close_sockets(bc_egress *egress)
+{
+    bc_watch_close(egress->name_watch);
+    egress->name_watch = NULL;
+    if (egress->name_fd >= 0) close(steal_fd(&egress->name_fd));
+    for (size_t i = 0; i < egress->listener_count; i++) {
+        bc_watch_close(egress->listeners[i].watch);
+        close(egress->listeners[i].fd);
+    }
+    egress->listener_count = 0;
+}
+
+void bc_egress_stop(bc_egress *egress)
+{
+    if (egress == NULL) return;
+    egress->max_open = 0; /* nothing is accepted in place of what is closed */
+    close_sockets(egress);
+    while (egress->connections != NULL) {
+        bc_relay_abort(egress->connections);
+    }
+    bc_questions_end(egress);
+    bc_resolver_destroy(egress->resolver);
+    egress->resolver = NULL;
+    bc_timer_close(egress->timer);
+    egress->timer = NULL;
+}
+
+void bc_egress_mute(bc_egress *egress)
+{
+    if (egress == NULL) return;
+    bc_events_end(egress);
+    egress->on_event = NULL;
+}
+
+void bc_egress_destroy(bc_egress *egress)
+{
+    if (egress == NULL) return;
+    bc_egress_stop(egress);
+    bc_egress_mute(egress);
+    bc_defer_cancel(&egress->bury);
+    bc_relay_bury(egress);
+    bc_ledger_clear(&egress->ledger);
+    bc_names_destroy(egress->names);
+    bc_policy_destroy(egress->policy);
+    free(egress->known);
+    free(egress->scratch);
+    free(egress);
+}
+
+/* ---- sockets ---- */
+
+static void on_names(void *ud, unsigned events)
+{
+    (void)events;
+    bc_egress_answer_names(ud);
+}
+
+static void set_accepting(bc_egress *egress, int accepting)
+{
+    if (accepting == egress->accepting) return;
+    egress->accepting = accepting;
+    for (size_t i = 0; i < egress->listener_count; i++) {
+        bc_watch_set(egress->listeners[i].watch, accepting ? BC_READABLE : 0, NULL);
+    }
+}
+
+void bc_egress_accept(bc_egress *egress)
+{
+    set_accepting(egress, egress->open < egress->max_open);
+}
+
+/* What cannot be accepted for want of descriptors or memory stays in the queue for a moment. */
+static void on_listener(void *ud, unsigned events)
+{
+    struct bc_listener *listener = ud;
+    bc_egress *egress = listener->egress;
+    (void)events;
+    while (egress->open < egress->max_open) {
+        int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
+            set_accepting(egress, 0);
+            bc_timer_set(egress->timer, BC_EGRESS_ROUND_MS);
+            return;
+        }
+        if (fd < 0) break;
+        bc_relay_open(egress, fd);
+    }
+    bc_egress_accept(egress);
+}
+
+static int listen_at(bc_egress *egress, int *fd, barchan_error *err)
+{
+    struct bc_listener *listener = &egress->listeners[egress->listener_count];
+    listener->egress = egress;
+    int rc = bc_watch_open(&listener->watch, egress->rt, *fd, on_listener, listener, err);
+    if (rc < 0) return rc;
+    listener->fd = steal_fd(fd);
+    egress->listener_count++;
+    return 0;
+}
+
+int bc_egress_listen(bc_egress *egress, int *fds, size_t count, barchan_error *err)
+{
+    int rc = 0;
+    if (count != egress->plan.port_count + 1u || egress->name_fd >= 0) {
+        rc = bc_error_set(err, BARCHAN_EPROTOCOL, "the launcher opened other sockets");
+    }
+    if (rc == 0) {
+        rc = bc_watch_open(&egress->name_watch, egress->rt, fds[0], on_names, egress, err);
+    }
+    if (rc == 0) {
+        egress->name_fd = steal_fd(&fds[0]);
+        rc = bc_watch_set(egress->name_watch, BC_READABLE, err);
+    }
+    for (size_t i = 1; rc == 0 && i < count; i++) {
+        rc = listen_at(egress, &fds[i], err);
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (fds[i] >= 0) close(steal_fd(&fds[i]));
+    }
+    if (rc == 0) bc_egress_accept(egress);
+    return rc;
+}
+
+/* ---- what is known ---- */
+
+const bc_network_plan *bc_egress_plan(const bc_egress *egress)
+{
+    return &egress->plan;
+}
+
+uint64_t bc_egress_denied_count(const bc_egress *egress)
+{
+    return egress == NULL ? 0 : egress->ledger.denied_count;
+}
+
+void bc_egress_denied_since(const bc_egress *egress, uint64_t since, barchan_exec_result *result)
+{
+    if (egress != NULL) bc_ledger_denied_since(&egress->ledger, since, result);
+}
+
+int bc_egress_usage(const bc_egress *egress, barchan_network_usage *usage, barchan_error *err)
+{
+    int rc = bc_ledger_usage(&egress->ledger, usage, err);
+    if (rc == 0) usage->open = egress->open;
+    return rc;
+}

@@ -1,0 +1,41 @@
+/*
+ * The network of one sandbox: its name service, and its connections from listener to the world.
+ * What is decided is decided by the policy; this is who asks it, and acts.
+ */
+#ifndef BC_EGRESS_EGRESS_H
+#define BC_EGRESS_EGRESS_H
+
+#include <barchan/exec.h>
+#include <barchan/network.h>
+#include "channel/frame.h"
+#include "runtime/loop.h"
+
+typedef struct bc_egress bc_egress;
+
+typedef struct bc_egress_options {
+    barchan_runtime *rt;
+    barchan_network mode;               /* not off */
+    const barchan_network_rules *rules; /* copied; may be NULL */
+    barchan_sandbox *sbx;               /* for the callbacks */
+} bc_egress_options;
+
+int bc_egress_create(bc_egress **out, const bc_egress_options *options, barchan_error *err);
+/* All of these ignore NULL. */
+/* Callbacks do not run afterwards. */
+void bc_egress_destroy(bc_egress *egress);
+/* Closes every connection and socket at once; what is known stays. */
+void bc_egress_stop(bc_egress *egress);
+/* Nobody listens to events any more. */
+void bc_egress_mute(bc_egress *egress);
+/* What the launcher has to open. */
+const bc_network_plan *bc_egress_plan(const bc_egress *egress);
+/* Takes the sockets that it opened, in the order of BC_CONTROL_LISTENERS; always closes those that
+ * it does not keep. */
+int bc_egress_listen(bc_egress *egress, int *fds, size_t count, barchan_error *err);
+/* How many refusals there have been; 0 for NULL. */
+uint64_t bc_egress_denied_count(const bc_egress *egress);
+/* Fills a command's result with those since the count was `since`; quietly fewer when out of
+ * memory. NULL: none. */
+void bc_egress_denied_since(const bc_egress *egress, uint64_t since, barchan_exec_result *result);
+int bc_egress_usage(const bc_egress *egress, barchan_network_usage *usage, barchan_error *err);
+#endif

@@ -1,0 +1,86 @@
+/* What the files of this room share. */
+#ifndef BC_EGRESS_INTERNAL_H
+#define BC_EGRESS_INTERNAL_H
+
+#include "egress/egress.h"
+#include "egress/ledger.h"
+#include "egress/names.h"
+#include "egress/policy.h"
+#include "egress/resolver.h"
+
+typedef struct bc_relay bc_relay;
+typedef struct bc_told bc_told;
+
+/* A host and port that a person is asked about; kept with the answer. */
+typedef struct bc_question bc_question;
+
+struct bc_egress {
+    barchan_runtime *rt;
+    barchan_sandbox *sbx;
+    bc_policy *policy;
+    bc_network_plan plan;
+    bc_names *names;
+    bc_resolver *resolver; /* NULL until something is resolved */
+    bc_ledger ledger;
+    bc_question *questions;
+    size_t question_count;
+    struct bc_known_host {
+        char name[BC_HOST_NAME_MAX + 1];
+        bc_address address;
+    } * known; /* of the rules' hosts */
+    size_t known_count;
+    barchan_connect_fn on_connect;
+    barchan_network_event_fn on_event;
+    void *ud;
+    /* sockets */
+    int name_fd;
+    bc_watch *name_watch;
+    struct bc_listener {
+        bc_egress *egress;
+        int fd;
+        bc_watch *watch;
+    } listeners[BC_FRAME_MAX_PORTS];
+    size_t listener_count;
+    int accepting;
+    bc_relay *connections, *closed;
+    bc_defer bury;
+    size_t open, max_open;
+    /* budget.c */
+    uint64_t max_bytes, moved, rate, tokens;
+    int64_t filled_ms;
+    bc_timer *timer; /* to read on, or to accept again */
+    int throttled;
+    /* events.c */
+    bc_told *told, *told_last;
+    size_t told_count;
+    bc_defer tell;
+    unsigned char *scratch; /* BC_FLOW_BYTES: what is read and written at once */
+};
+
+/* events.c: counts a refusal, and tells the host in the next dispatch. */
+void bc_egress_tell(bc_egress *egress, const barchan_network_event *event);
+void bc_events_end(bc_egress *egress);
+
+/* egress.c */
+/* Accepts, or stops to, as many as may be open. */
+void bc_egress_accept(bc_egress *egress);
+const bc_address *bc_egress_known(const bc_egress *egress, const char *host);
+
+/* name_service.c: answers what has been asked. */
+void bc_egress_answer_names(bc_egress *egress);
+
+/* budget.c: how many bytes may be read now, at most `wanted`. 0: none before the timer. */
+size_t bc_budget_take(bc_egress *egress, size_t wanted);
+void bc_budget_spend(bc_egress *egress, size_t bytes);
+int bc_budget_is_over(const bc_egress *egress);
+void bc_budget_deny(bc_verdict *verdict);
+/* Those that wait read on. */
+void bc_budget_resume(bc_egress *egress);
+
+/* question.c */
+/* What a person said of a host and port: 1, 0, or -1: they are asked now, and `out` is told. */
+int bc_question_ask(bc_egress *egress, bc_relay *relay);
+void bc_question_leave(bc_relay *relay);
+void bc_questions_end(bc_egress *egress);
+
+#endif

@@ -1,0 +1,171 @@
+/* Bytes from side to side, as fast as the slower one takes them. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include "egress/relay.h"
+
+/* Of one side in one go, so that a fast connection does not starve the others. */
+#define MAX_ROUNDS 4
+
+typedef enum outcome { MOVED, WAITS, FAILED } outcome;
+
+static void count(bc_relay *relay, int side, size_t bytes)
+{
+    bc_ledger_host *host = bc_ledger_at(&relay->egress->ledger, relay->ledger);
+    *(side == INNER ? &relay->sent : &relay->received) += bytes;
+    *(side == INNER ? &host->bytes_sent : &host->bytes_received) += bytes;
+}
+
+static int hold(bc_flow *flow, const unsigned char *data, size_t len)
+{
+    if (flow->held == NULL) {
+        flow->held = malloc(BC_FLOW_BYTES);
+        flow->from = flow->len = 0;
+    }
+    if (flow->held == NULL) return -1;
+    memcpy(flow->held + flow->from + flow->len, data, len);
+    flow->len += len;
+    return 0;
+}
+
+/* What was written need not be held; memory is, so that a connection that has caught up costs
+ * nothing. */
+static void drop(bc_flow *flow, size_t len)
+{
+    flow->from += len;
+    flow->len -= len;
+    if (flow->len > 0) return;
+    free(flow->held);
+    *flow = (bc_flow){.ended = flow->ended, .shut = flow->shut};
+}
+
+static ssize_t send_some(bc_relay *relay, int to, const unsigned char *data, size_t len)
+{
+    ssize_t n;
+    do {
+        n = send(relay->fds[to], data, len, MSG_NOSIGNAL | MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    return n < 0 && errno == EAGAIN ? 0 : n;
+}
+
+static outcome flush(bc_relay *relay, int side)
+{
+    bc_flow *flow = &relay->flows[side];
+    if (flow->len == 0) return MOVED;
+    ssize_t n = send_some(relay, 1 - side, flow->held + flow->from, flow->len);
+    if (n < 0) return FAILED;
+    count(relay, side, (size_t)n);
+    drop(flow, (size_t)n);
+    return flow->len > 0 ? WAITS : MOVED;
+}
+
+/* Reads once, into the scratch buffer: the bytes, 0 with nothing there or at the end, -1 failed. */
+static ssize_t receive(bc_relay *relay, int side, unsigned char *to, size_t room)
+{
+    bc_flow *flow = &relay->flows[side];
+    size_t may = bc_budget_take(relay->egress, room);
+    if (may == 0) return 0;
+    ssize_t n;
+    do {
+        n = recv(relay->fds[side], to, may, MSG_DONTWAIT);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0) return errno == EAGAIN ? 0 : -1;
+    if (n == 0) flow->ended = 1;
+    bc_budget_spend(relay->egress, (size_t)n);
+    return n;
+}
+
+/* The program's first bytes are gathered until it is clear what they are. */
+static outcome look(bc_relay *relay)
+{
+    bc_flow *flow = &relay->flows[INNER];
+    unsigned char *scratch = relay->egress->scratch;
+    ssize_t n = receive(relay, INNER, scratch, BC_FLOW_BYTES - flow->from - flow->len);
+    if (n < 0 || (n > 0 && hold(flow, scratch, (size_t)n) < 0)) return FAILED;
+    if (n == 0 && !flow->ended) return WAITS;
+    const unsigned char *data = flow->held == NULL ? scratch : flow->held + flow->from;
+    bc_sniff seen = bc_relay_look(relay, data, flow->len, flow->ended);
+    if (seen == BC_SNIFF_MORE && flow->len == BC_FLOW_BYTES) seen = BC_SNIFF_BAD;
+    if (seen == BC_SNIFF_MORE) return WAITS;
+    if (seen == BC_SNIFF_BAD) {
+        bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
+        return WAITS;
+    }
+    relay->looked_at = 1;
+    return MOVED;
+}
+
+static outcome move_once(bc_relay *relay, int side)
+{
+    bc_flow *flow = &relay->flows[side];
+    outcome flushed = flush(relay, side);
+    if (flushed != MOVED || flow->ended) return flushed == MOVED ? WAITS : flushed;
+    unsigned char *scratch = relay->egress->scratch;
+    ssize_t n = receive(relay, side, scratch, BC_FLOW_BYTES);
+    if (n < 0) return FAILED;
+    if (n == 0) return WAITS;
+    ssize_t sent = send_some(relay, 1 - side, scratch, (size_t)n);
+    if (sent < 0) return FAILED;
+    count(relay, side, (size_t)sent);
+    if (sent == n) return MOVED;
+    return hold(flow, scratch + sent, (size_t)(n - sent)) < 0 ? FAILED : WAITS;
+}
+
+static outcome move_side(bc_relay *relay, int side)
+{
+    bc_flow *flow = &relay->flows[side];
+    outcome rc = MOVED;
+    if (side == INNER && !relay->looked_at) {
+        rc = look(relay);
+        if (relay->stage != STAGE_OPEN) return rc;
+    }
+    for (int round = 0; round < MAX_ROUNDS && rc == MOVED; round++) {
+        rc = move_once(relay, side);
+    }
+    if (rc != FAILED && flow->ended && flow->len == 0 && !flow->shut) {
+        flow->shut = 1;
+        shutdown(relay->fds[1 - side], SHUT_WR);
+    }
+    return rc;
+}
+
+void bc_relay_move(bc_relay *relay)
+{
+    if (bc_budget_is_over(relay->egress) && relay->stage == STAGE_OPEN) {
+        bc_budget_deny(&relay->verdict);
+        bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
+        return;
+    }
+    for (int side = INNER; side <= OUTER && relay->stage == STAGE_OPEN; side++) {
+        if (move_side(relay, side) == FAILED) {
+            bc_relay_abort(relay);
+            return;
+        }
+    }
+    if (relay->stage != STAGE_OPEN) return;
+    if (relay->flows[INNER].shut && relay->flows[OUTER].shut) {
+        bc_relay_close(relay);
+        return;
+    }
+    bc_relay_wait(relay);
+}
+
+void bc_relay_wait(bc_relay *relay)
+{
+    unsigned wanted[2] = {0, 0};
+    int may_read = !relay->egress->throttled;
+    for (int side = INNER; side <= OUTER; side++) {
+        const bc_flow *flow = &relay->flows[side];
+        int gathering = side == INNER && !relay->looked_at;
+        if (flow->len > 0 && !gathering) {
+            wanted[1 - side] |= BC_WRITABLE;
+        } else if (!flow->ended && may_read) {
+            wanted[side] |= BC_READABLE;
+        }
+    }
+    if (bc_watch_set(relay->watches[INNER], wanted[INNER], NULL) < 0 ||
+        bc_watch_set(relay->watches[OUTER], wanted[OUTER], NULL) < 0) {
+        bc_relay_abort(relay);
+    }
+}

@@ -1,0 +1,96 @@
+/*
+ * One connection: from the accept in the sandbox's network to a socket of the host's, and back.
+ *
+ *     ASKING (on_connect) -> RESOLVING -> DIALLING -> OPEN -> closed
+ *
+ * and from any but the last to REFUSING, where the program is told why. What the program sends
+ * first is looked at as soon as it comes and goes nowhere before; what the far end sends (a
+ * greeting of SSH or SMTP) passes at once.
+ */
+#ifndef BC_EGRESS_RELAY_H
+#define BC_EGRESS_RELAY_H
+
+#include "egress/client_hello.h"
+#include "egress/internal.h"
+#include "egress/policy.h"
+#include "egress/resolver.h"
+
+/* Enough for every hello and head; then for what one side is slower to take. */
+#define BC_FLOW_BYTES (64u << 10)
+
+enum { INNER, OUTER }; /* the sandbox's side, the world's */
+
+/* Bytes from one side to the other. */
+typedef struct bc_flow {
+    unsigned char *held; /* read and not written yet; NULL: none */
+    size_t from, len;
+    int ended; /* nothing more will be read */
+    int shut;  /* and the other side has been told */
+} bc_flow;
+
+typedef enum bc_stage {
+    STAGE_NEW,
+    STAGE_ASKING,
+    STAGE_RESOLVING,
+    STAGE_DIALLING,
+    STAGE_OPEN,
+    STAGE_REFUSING,
+    STAGE_CLOSED /* its memory goes in the next dispatch, so whoever holds it may look */
+} bc_stage;
+
+struct bc_relay {
+    bc_relay *next, *prev; /* of the open ones, or of the closed ones */
+    bc_egress *egress;
+    bc_stage stage;
+    int fds[2];
+    bc_watch *watches[2];
+    bc_flow flows[2]; /* by the side that is read */
+    bc_timer *timer;
+    bc_lookup *lookup;
+    bc_question *question; /* whose answer it waits for */
+    int asked;             /* a person allowed it */
+    int looked_at;         /* the program's first bytes have been */
+    int refusal_sent;
+    uint32_t inside; /* the address that the program connected to */
+    unsigned port;
+    size_t ledger; /* number of its host there */
+    uint64_t sent, received;
+    bc_address addresses[BC_RESOLVE_MAX];
+    size_t address_count, address_next;
+    char address[BC_ADDRESS_TEXT]; /* connected to */
+    char host[BC_HOST_NAME_MAX + 1];
+    bc_verdict verdict;
+};
+
+/* relay.c */
+/* Takes the accepted socket. */
+void bc_relay_open(bc_egress *egress, int fd);
+/* All of these may leave it closed. */
+void bc_relay_close(bc_relay *relay);
+/* Closes at once, with a reset on both sides. */
+void bc_relay_abort(bc_relay *relay);
+/* Refuses for relay->verdict.rule, or says that it was not reached. */
+void bc_relay_refuse(bc_relay *relay, barchan_network_event_kind kind);
+/* A person has answered. */
+void bc_relay_answered(bc_relay *relay, int allow);
+/* Frees those that are closed. */
+void bc_relay_bury(bc_egress *egress);
+
+/* dial.c: finds the addresses and connects to the first that may be and can be. */
+void bc_relay_dial(bc_relay *relay);
+void bc_relay_dialled(bc_relay *relay); /* relay.c: it stands */
+void bc_relay_dial_timeout(bc_relay *relay);
+
+/* sniff.c: looks at what the program has sent so far. MORE: not decided; BAD: relay->verdict says
+ * why. `ended`: nothing more will come. */
+bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, int ended);
+/* The words of a refusal in the protocol that the program speaks. MORE: that is not known yet; BAD:
+ * there are none in it. */
+bc_sniff bc_relay_refusal(const bc_relay *relay, char *text, size_t cap, size_t *len);
+
+/* move.c: moves what can be moved. */
+void bc_relay_move(bc_relay *relay);
+/* Watches for what it waits for. */
+void bc_relay_wait(bc_relay *relay);
+
+#endif

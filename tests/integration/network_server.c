@@ -1,0 +1,153 @@
+#include "network_server.h"
+
+#include <arpa/inet.h>
+#include <check.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MAX_CONNECTIONS 2048
+
+struct net_server {
+    net_kind kind;
+    const char *name;
+    int fd, port;
+    pthread_t thread;
+    int accepted, open; /* atomic */
+    int count;
+    struct peer {
+        net_server *server;
+        int fd;
+        pthread_t thread;
+    } peers[MAX_CONNECTIONS];
+};
+
+static int send_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = send(fd, data, len, MSG_NOSIGNAL);
+        if (n <= 0) return -1;
+        data += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+static void serve_http(const struct peer *peer)
+{
+    char text[16384], body[128];
+    size_t len = 0;
+    while (len < sizeof text - 1) {
+        ssize_t n = recv(peer->fd, text + len, sizeof text - 1 - len, 0);
+        if (n <= 0) return;
+        len += (size_t)n;
+        text[len] = '\0';
+        if (strstr(text, "\r\n\r\n") != NULL) break;
+    }
+    int body_len = snprintf(body, sizeof body, "served by %s\n", peer->server->name);
+    int n = snprintf(text, sizeof text,
+                     "HTTP/1.1 200 OK\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s",
+                     body_len, body);
+    send_all(peer->fd, text, (size_t)n);
+}
+
+static void echo(const struct peer *peer)
+{
+    char data[65536];
+    ssize_t n;
+    while ((n = recv(peer->fd, data, sizeof data, 0)) > 0) {
+        if (send_all(peer->fd, data, (size_t)n) < 0) return;
+    }
+}
+
+static void give(const struct peer *peer)
+{
+    char data[65536] = {0};
+    ssize_t n = recv(peer->fd, data, 31, 0);
+    size_t left = n <= 0 ? 0 : strtoul(data, NULL, 10);
+    memset(data, 'x', sizeof data);
+    while (left > 0) {
+        size_t part = left < sizeof data ? left : sizeof data;
+        if (send_all(peer->fd, data, part) < 0) return;
+        left -= part;
+    }
+}
+
+static void *serve(void *ud)
+{
+    struct peer *peer = ud;
+    switch (peer->server->kind) {
+    case NET_HTTP: serve_http(peer); break;
+    case NET_GREET: send_all(peer->fd, "220 hello\n", 10); /* fall through */
+    case NET_ECHO: echo(peer); break;
+    case NET_SOURCE: give(peer); break;
+    }
+    shutdown(peer->fd, SHUT_RDWR);
+    __atomic_sub_fetch(&peer->server->open, 1, __ATOMIC_SEQ_CST);
+    return NULL;
+}
+
+static void *accept_all(void *ud)
+{
+    net_server *server = ud;
+    int fd;
+    while (server->count < MAX_CONNECTIONS && (fd = accept(server->fd, NULL, NULL)) >= 0) {
+        struct peer *peer = &server->peers[server->count];
+        *peer = (struct peer){.server = server, .fd = fd};
+        __atomic_add_fetch(&server->open, 1, __ATOMIC_SEQ_CST);
+        __atomic_add_fetch(&server->accepted, 1, __ATOMIC_SEQ_CST);
+        if (pthread_create(&peer->thread, NULL, serve, peer) != 0) abort();
+        server->count++;
+    }
+    return NULL;
+}
+
+net_server *net_start(net_kind kind, const char *name)
+{
+    net_server *server = calloc(1, sizeof *server);
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof at;
+    server->kind = kind;
+    server->name = name;
+    server->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    ck_assert_int_eq(bind(server->fd, (struct sockaddr *)&at, sizeof at), 0);
+    ck_assert_int_eq(listen(server->fd, 1024), 0);
+    getsockname(server->fd, (struct sockaddr *)&at, &len);
+    server->port = ntohs(at.sin_port);
+    ck_assert_int_eq(pthread_create(&server->thread, NULL, accept_all, server), 0);
+    return server;
+}
+
+int net_port(const net_server *server)
+{
+    return server->port;
+}
+
+int net_accepted(const net_server *server)
+{
+    return __atomic_load_n(&server->accepted, __ATOMIC_SEQ_CST);
+}
+
+int net_open(const net_server *server)
+{
+    return __atomic_load_n(&server->open, __ATOMIC_SEQ_CST);
+}
+
+void net_stop(net_server *server)
+{
+    if (server == NULL) return;
+    shutdown(server->fd, SHUT_RDWR);
+    pthread_join(server->thread, NULL);
+    for (int i = 0; i < server->count; i++) {
+        shutdown(server->peers[i].fd, SHUT_RDWR);
+        pthread_join(server->peers[i].thread, NULL);
+        close(server->peers[i].fd);
+    }
+    close(server->fd);
+    free(server);
+}

@@ -1,0 +1,23 @@
+/* A server on the loopback of the tests' host, in threads: the world that a sandbox may reach. */
+#ifndef NETWORK_SERVER_H
+#define NETWORK_SERVER_H
+
+typedef enum net_kind {
+    NET_HTTP,  /* one request, answered with "served by <name>\n" */
+    NET_ECHO,  /* gives back what it gets, until the end of that */
+    NET_GREET, /* says "220 hello\n" first, then echoes */
+    NET_SOURCE /* reads a number and a newline, sends so many bytes */
+} net_kind;
+
+typedef struct net_server net_server;
+
+/* Listens on 127.0.0.1. `name` is borrowed. */
+net_server *net_start(net_kind kind, const char *name);
+int net_port(const net_server *server);
+/* Connections so far, and those that it has not seen the end of. */
+int net_accepted(const net_server *server);
+int net_open(const net_server *server);
+/* Ends it and its connections. */
+void net_stop(net_server *server);
+
+#endif

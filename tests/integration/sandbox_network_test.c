@@ -1,0 +1,298 @@
+/* What a sandbox can reach, and what it cannot: real sandboxes, a real server. Each refusal stands
+ * beside the same thing allowed. */
+#include "network_support.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+START_TEST(a_host_of_the_list_is_reached_by_its_name)
+{
+    make_usual_sandbox();
+    barchan_exec_result result = talk("served.example", net_port(server), GET("served.example"));
+    ck_assert_ptr_nonnull(strstr(result.out.data, "served by the world"));
+    was_not_denied(&result);
+    ck_assert_int_eq(net_accepted(server), 1);
+}
+END_TEST
+
+START_TEST(another_host_is_refused_and_told_why)
+{
+    make_usual_sandbox();
+    int port = net_port(server);
+    barchan_exec_result result = talk("other.example", port, GET("other.example"));
+    ck_assert_ptr_nonnull(strstr(result.out.data, "HTTP/1.1 403 Forbidden"));
+    ck_assert_ptr_nonnull(strstr(result.out.data, "X-Barchan-Egress: denied"));
+    ck_assert_ptr_nonnull(strstr(result.out.data, "not in the allow-list"));
+    was_denied(&result, "other.example", port, "not in the allow-list");
+    ck_assert_int_eq(net_accepted(server), 0);
+}
+END_TEST
+
+START_TEST(web_ports_answer_whatever_the_list)
+{
+    make_sandbox(BARCHAN_NETWORK_ALLOW, (barchan_network_rules){.allow = NO_ENTRIES});
+    barchan_exec_result result = talk("served.example", 80, GET("served.example"));
+    ck_assert_ptr_nonnull(strstr(result.out.data, "403 Forbidden"));
+    was_denied(&result, "served.example", 80, "not in the allow-list");
+}
+END_TEST
+
+START_TEST(a_port_that_is_not_listed_is_closed)
+{
+    make_usual_sandbox();
+    barchan_exec_result result = talk("served.example", net_port(server) - 1, "hello");
+    ck_assert_ptr_nonnull(strstr(result.err_out.data, "Connection refused"));
+    was_not_denied(&result);
+}
+END_TEST
+
+START_TEST(deny_wins)
+{
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){.allow = entries("*.served.example:@", "served.example:@",
+                                                          "127.0.0.1:@", NULL),
+                                         .deny = entries("other.example", NULL)});
+    int port = net_port(server);
+    talk_says("served.example", port, GET("served.example"), "served by");
+    barchan_exec_result result = talk("other.example", port, GET("other.example"));
+    was_denied(&result, "other.example", port, "deny: other.example");
+}
+END_TEST
+
+START_TEST(a_name_of_a_private_address_needs_the_address_named)
+{
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){.allow = entries("served.example:@", NULL)});
+    int port = net_port(server);
+    barchan_exec_result result = talk("served.example", port, GET("served.example"));
+    was_denied(&result, "served.example", port, "loopback address 127.0.0.1");
+    ck_assert_int_eq(net_accepted(server), 0);
+}
+END_TEST
+
+START_TEST(open_refuses_private_addresses)
+{
+    make_sandbox(BARCHAN_NETWORK_OPEN, (barchan_network_rules){0});
+    barchan_exec_result result = talk("served.example", 8080, GET("served.example:8080"));
+    was_denied(&result, "served.example", 8080, "loopback address");
+}
+END_TEST
+
+START_TEST(a_name_that_nobody_knows_fails_readably)
+{
+    /* .invalid has no addresses anywhere (RFC 6761). */
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){.allow = entries("no.such.host.invalid", NULL)});
+    talk_says("no.such.host.invalid", 80, GET("no.such.host.invalid"), "502 Bad Gateway");
+}
+END_TEST
+
+START_TEST(a_server_that_is_not_there_fails_readably)
+{
+    make_usual_sandbox();
+    int port = net_port(server);
+    net_stop(server);
+    server = NULL;
+    talk_says("served.example", port, GET("served.example"), "connect: Connection refused");
+}
+END_TEST
+
+/* ---- what a program says must be for the host ---- */
+
+START_TEST(the_host_header_must_match)
+{
+    make_usual_sandbox();
+    int port = net_port(server);
+    barchan_exec_result result = talk("served.example", port, GET("other.example"));
+    ck_assert_ptr_nonnull(strstr(result.out.data, "403 Forbidden"));
+    was_denied(&result, "served.example", port, "another host: other.example");
+    result = talk("served.example", port,
+                  "CONNECT served.example:1 HTTP/1.1\\r\\nHost: served.example\\r\\n\\r\\n");
+    was_denied(&result, "served.example", port, "CONNECT");
+    talk_says("served.example", port, "GET / HTTP/1.0\\r\\n\\r\\n", "served by");
+}
+END_TEST
+
+START_TEST(the_server_name_of_tls_must_match)
+{
+    serve_kind(NET_ECHO);
+    make_usual_sandbox();
+    char command[512];
+    snprintf(command, sizeof command,
+             "openssl s_client -connect served.example:%d -servername other.example </dev/null",
+             net_port(server));
+    barchan_exec_result result = sh(command);
+    ck_assert_ptr_nonnull(strstr(result.err_out.data, "alert access denied"));
+    was_denied(&result, "served.example", net_port(server), "another host: other.example");
+    snprintf(command, sizeof command,
+             "openssl s_client -connect served.example:%d -noservername </dev/null",
+             net_port(server));
+    result = sh(command);
+    was_denied(&result, "served.example", net_port(server), "without a server name");
+    snprintf(command, sizeof command,
+             "openssl s_client -connect served.example:%d -servername served.example </dev/null",
+             net_port(server));
+    result = sh(command);
+    was_not_denied(&result); /* the server is no TLS server, but it was reached */
+}
+END_TEST
+
+START_TEST(web_ports_carry_their_protocols_only)
+{
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){.allow = entries("served.example", "127.0.0.1", NULL)});
+    /* Nothing listens at the host's port 80 in most places; what is said is looked at only once a
+     * connection stands, so the refusal that is certain is that of another protocol at 443. */
+    barchan_exec_result result = talk("other.example", 443, "SSH-2.0-x\\r\\n");
+    ck_assert_uint_eq(result.out.len, 0);
+    was_denied(&result, "other.example", 443, "not in the allow-list");
+}
+END_TEST
+
+/* ---- what is not a name ---- */
+
+START_TEST(numbers_are_unreachable)
+{
+    make_usual_sandbox();
+    static const char *const commands[] = {
+        "bash -c 'exec 3<>/dev/tcp/192.0.2.1/80'",
+        "bash -c 'exec 3<>/dev/tcp/169.254.169.254/80'",
+        "bash -c 'exec 3<>/dev/tcp/10.0.0.1/80'",
+        "bash -c 'exec 3<>/dev/udp/192.0.2.1/53 && echo x >&3'",
+        "bash -c 'exec 3<>/dev/tcp/2001:db8::1/443'",
+    };
+    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
+        barchan_exec_result result = sh(commands[i]);
+        ck_assert_msg(strstr(result.err_out.data, "unreachable") != NULL, "%s: %s", commands[i],
+                      result.err_out.data);
+        was_not_denied(&result);
+    }
+    barchan_exec_result result = sh("bash -c 'exec 3<>/dev/tcp/198.18.77.77/80 && cat <&3'");
+    was_denied(&result, "198.18.77.77", 80, "no name leads to this address");
+}
+END_TEST
+
+START_TEST(its_own_loopback_is_its_own)
+{
+    make_usual_sandbox();
+    int port = net_port(server);
+    sh_says("python3 -m http.server 8099 --bind 127.0.0.1 >/dev/null 2>&1 & "
+            "for i in $(seq 50); do "
+            "bash -c 'exec 3<>/dev/tcp/127.0.0.1/8099' 2>/dev/null && echo up && break; "
+            "sleep 0.1; done",
+            "up\n");
+    barchan_exec_result result = talk("127.0.0.1", port, GET("127.0.0.1"));
+    ck_assert_uint_eq(result.out.len, 0); /* the host's server has the same port */
+    was_not_denied(&result);
+    ck_assert_int_eq(net_accepted(server), 0);
+}
+END_TEST
+
+START_TEST(names_get_addresses_and_nothing_else)
+{
+    make_usual_sandbox();
+    sh_says("getent ahostsv4 served.example | grep -c '^198.18'", "3\n");
+    sh_says("getent ahostsv6 served.example | grep -v 198.18 | wc -l", "0\n");
+    sh_says("getent hosts served.example | cut -d' ' -f1 > a; getent hosts other.example > b; "
+            "getent hosts served.example | cut -d' ' -f1 | cmp a - && echo same",
+            "same\n");
+    sh_says("getent hosts localhost | head -c 3", "::1");
+}
+END_TEST
+
+START_TEST(without_a_network_there_is_nothing)
+{
+    barchan_error err = {0};
+    make_usual_sandbox();
+    barchan_sandbox_destroy(sbx);
+    ck_assert_int_eq(barchan_sandbox_create(&sbx, rt, NULL, &err), 0);
+    barchan_exec_result result = sh("getent hosts served.example");
+    ck_assert_int_eq(result.exit_code, 2);
+    was_not_denied(&result);
+    result = sh("bash -c 'exec 3<>/dev/tcp/127.0.0.1/80'");
+    ck_assert_ptr_nonnull(strstr(result.err_out.data, "Connection refused"));
+    was_not_denied(&result);
+    result = sh("bash -c 'exec 3<>/dev/tcp/198.18.0.1/80'");
+    ck_assert_ptr_nonnull(strstr(result.err_out.data, "unreachable"));
+    was_not_denied(&result);
+}
+END_TEST
+
+START_TEST(a_command_can_be_without)
+{
+    make_usual_sandbox();
+    static const char code[] = "import socket\n"
+                               "for f in (socket.AF_INET, socket.AF_INET6, socket.AF_UNIX):\n"
+                               "    try: socket.socket(f); print('yes')\n"
+                               "    except PermissionError: print('no')\n";
+    static const char *const expected[] = {"yes\nyes\nyes\n", "no\nno\nyes\n"};
+    for (size_t off = 0; off < 2; off++) {
+        barchan_exec_result result =
+            run(OPTIONS(.argv = ARGV("python3", "-c", code), .network_off = off));
+        ck_assert_str_eq(result.out.data, expected[off]);
+        barchan_exec_result_clear(&result);
+    }
+}
+END_TEST
+
+/* ---- malformed profiles ---- */
+
+static void refused(barchan_network mode, const barchan_network_rules *rules, int code,
+                    const char *words)
+{
+    barchan_error err = {0};
+    barchan_sandbox *none;
+    int rc =
+        barchan_sandbox_create(&none, rt, PROFILE(.network = mode, .network_rules = rules), &err);
+    ck_assert_int_eq(rc, code);
+    ck_assert_msg(strstr(err.message, words) != NULL, "'%s' is missing in: %s", words, err.message);
+}
+
+#define RULES(...) \
+    (&(barchan_network_rules){.struct_size = sizeof(barchan_network_rules), __VA_ARGS__})
+
+START_TEST(malformed_rules_are_refused)
+{
+    refused(BARCHAN_NETWORK_ALLOW, RULES(.allow = ARGV("https://a.example/")), BARCHAN_EINVAL,
+            "https://a.example/");
+    refused(BARCHAN_NETWORK_ALLOW, RULES(.allow = ARGV("*")), BARCHAN_EINVAL, "'*'");
+    refused(BARCHAN_NETWORK_OPEN, RULES(.deny = ARGV("10.0.0.0/99")), BARCHAN_EINVAL,
+            "10.0.0.0/99");
+    refused(BARCHAN_NETWORK_OPEN, RULES(.hosts = ARGV("a.example")), BARCHAN_EINVAL,
+            "name=address");
+    refused(BARCHAN_NETWORK_OPEN, RULES(.hosts = ARGV("a.example=b.example")), BARCHAN_EINVAL,
+            "address in numbers");
+    refused(BARCHAN_NETWORK_OPEN, RULES(.max_connections = 100000), BARCHAN_EINVAL,
+            "max_connections");
+    refused(BARCHAN_NETWORK_OFF, RULES(.allow = NO_ENTRIES), BARCHAN_EINVAL, "not off");
+    refused((barchan_network)9, NULL, BARCHAN_EINVAL, "unknown network profile");
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {a_host_of_the_list_is_reached_by_its_name,
+                                  another_host_is_refused_and_told_why,
+                                  web_ports_answer_whatever_the_list,
+                                  a_port_that_is_not_listed_is_closed,
+                                  deny_wins,
+                                  a_name_of_a_private_address_needs_the_address_named,
+                                  open_refuses_private_addresses,
+                                  a_name_that_nobody_knows_fails_readably,
+                                  a_server_that_is_not_there_fails_readably,
+                                  the_host_header_must_match,
+                                  the_server_name_of_tls_must_match,
+                                  web_ports_carry_their_protocols_only,
+                                  numbers_are_unreachable,
+                                  its_own_loopback_is_its_own,
+                                  names_get_addresses_and_nothing_else,
+                                  without_a_network_there_is_nothing,
+                                  a_command_can_be_without,
+                                  malformed_rules_are_refused,
+                                  NULL};
+    Suite *suite = suite_create("network");
+    add_tests(suite, "network", setup_network, teardown_network, tests);
+    return run_suite(suite);
+}
