@@ -6,6 +6,7 @@
 #include <barchan/detached.h>
 #include "errors.h"
 #include "handle.h"
+#include "lib_network.h"
 #include "value.h"
 
 #define SANDBOX_META "barchan.core.sandbox"
@@ -17,6 +18,7 @@ struct bl_sandbox {
     barchan_sandbox *sbx; /* NULL once destroyed */
     int failed;
     barchan_error err;
+    bl_network network;
 };
 
 void *bl_call_new(lua_State *L, size_t size, const char *meta, void (*cancel)(bl_op *op))
@@ -42,6 +44,12 @@ barchan_sandbox *bl_check_sandbox(lua_State *L, int index)
     return self->sbx;
 }
 
+bl_network *bl_check_network(lua_State *L, int index)
+{
+    bl_check_sandbox(L, index);
+    return &((struct bl_sandbox *)lua_touserdata(L, index))->network;
+}
+
 static void on_created(barchan_sandbox *sbx, const barchan_error *err, void *ud)
 {
     bl_link *link = ud;
@@ -63,6 +71,7 @@ static void destroy(struct bl_sandbox *self)
     self->sbx = NULL;
     bl_link_drop(&self->call.link);
     barchan_sandbox_destroy(sbx);
+    bl_network_clear(&self->network);
 }
 
 static void cancel_create(bl_op *op)
@@ -162,7 +171,11 @@ static int l_sandbox_create(lua_State *L)
     profile.timeout_ms = bl_opt_int_ms(L, 1, "timeout");
     profile.best_effort = bl_opt_flag(L, 1, "best_effort");
     profile.env = bl_opt_strings(L, 1, "env", 1);
+    barchan_network_rules rules = {.struct_size = sizeof rules};
+    bl_network_read(L, &profile, &rules);
     struct bl_sandbox *self = bl_call_new(L, sizeof *self, SANDBOX_META, cancel_create);
+    bl_network_init(&self->network, self->call.op.state);
+    rules.ud = &self->network;
     barchan_error err;
     int rc = barchan_sandbox_create_start(&self->sbx, self->call.op.state->rt, &profile, on_created,
                                           self->call.link, &err);
@@ -180,6 +193,7 @@ static int l_sandbox_connect(lua_State *L)
     bl_check_detached(L);
     lua_settop(L, 1);
     struct bl_sandbox *self = bl_call_new(L, sizeof *self, SANDBOX_META, cancel_create);
+    bl_network_init(&self->network, self->call.op.state);
     barchan_error err;
     int rc =
         barchan_sandbox_connect_start(&self->sbx, self->call.op.state->rt, id,
@@ -261,6 +275,7 @@ void bl_open_sandbox(lua_State *L)
                                          {"detached_create", bl_detached_create},
                                          {"detached_ids", bl_detached_ids},
                                          {"doctor", bl_doctor},
+                                         {"network_describe", bl_network_describe},
                                          {"terminal", bl_terminal},
                                          {NULL, NULL}};
     static const luaL_Reg methods[] = {{"exec", bl_sandbox_exec},
@@ -279,6 +294,9 @@ void bl_open_sandbox(lua_State *L)
                                        {"close", l_sandbox_close},
                                        {"logs", bl_sandbox_logs},
                                        {"hold", bl_sandbox_hold},
+                                       {"network", bl_sandbox_network},
+                                       {"network_news", bl_sandbox_network_news},
+                                       {"network_answer", bl_sandbox_network_answer},
                                        {NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
     bl_open_exec(L);

@@ -6,6 +6,7 @@ local options = require "barchan.options"
 local exec = {}
 
 local DEFAULT_RENDER_LIMIT = 16 * 1024
+local MAX_DENIED_LINES = 8
 local render_spec = { limit = "integer" }
 
 local spec = {
@@ -18,6 +19,7 @@ local spec = {
   grace = "number",
   output_limit = "integer", -- bytes kept of each stream
   detach = "boolean",
+  network = "string", -- "off": this command has none
 }
 
 -- What spawn takes, too.
@@ -81,6 +83,9 @@ function exec.request(where, given, ...)
   local argv = words > 0 and table.move(given, 1, words, 1, {}) or nil
   local limit = given.output_limit
   if limit and limit < 0 then error(where .. ": option 'output_limit' must not be negative", 3) end
+  if given.network ~= nil and given.network ~= "off" then
+    error(where .. ": option 'network': \"off\" expected; what it may reach is the sandbox's to say", 3)
+  end
   if limit == 0 then limit = -1 end -- the core's way to say: keep nothing
   return {
     command = given.sh,
@@ -93,6 +98,7 @@ function exec.request(where, given, ...)
     out_limit = limit,
     err_limit = limit,
     detach = given.detach,
+    network_off = given.network == "off",
   }
 end
 
@@ -162,6 +168,19 @@ local function render_stream(label, bytes, dropped, head_len, limit)
   return label .. ":\n" .. (core.util.utf8_repair(text):gsub("\n$", ""))
 end
 
+-- What the network profile refused while the command ran: programs often hide it.
+local function render_denied(denied)
+  if not denied then return "" end
+  local lines = {}
+  for i, refusal in ipairs(denied) do
+    lines[i] = ("\nnetwork: %s:%d was refused: %s"):format(refusal.host, refusal.port, refusal.rule)
+    if i == MAX_DENIED_LINES then break end
+  end
+  local more = #denied - #lines + (denied.more or 0)
+  if more > 0 then lines[#lines + 1] = ("\nnetwork: %d more refusals"):format(more) end
+  return table.concat(lines)
+end
+
 --- The standard rendering of a result for a model: how it ended, then out, then err.
 ---@param result table
 ---@param opts { limit: integer }? bytes of each stream, 16 KiB by default
@@ -169,7 +188,7 @@ function exec.render(result, opts)
   if opts ~= nil then options.check("render", opts, render_spec) end
   local limit = opts and opts.limit or DEFAULT_RENDER_LIMIT
   local lines = {
-    exec.outcome(result),
+    exec.outcome(result) .. render_denied(result.denied),
     render_stream("out", result.out, result.out_dropped, result.out_head or 0, limit),
     render_stream("err", result.err, result.err_dropped, result.err_head or 0, limit),
   }

@@ -7,6 +7,7 @@ local exec = require "barchan.exec"
 local fallback = require "barchan.fallback"
 local messages = require "barchan.messages"
 local model = require "barchan.model"
+local network = require "barchan.network"
 local policy = require "barchan.policy"
 local sandbox = require "barchan.sandbox"
 local script = require "barchan.script"
@@ -25,6 +26,7 @@ local barchan = {
   detached = sandbox.detached, -- () -> the status of each detached sandbox of this user
   sandboxes = sandbox.list, -- () -> the status of each
   render = exec.render, -- (exec result, { limit }) -> text for a model
+  network = network.describe, -- (network option) -> { mode, allow, deny, sources, notes } | nil, err
   doctor = core.sandbox.doctor, -- () -> list of { name, state, detail, remedy } | nil, err
 
   -- models and conversations

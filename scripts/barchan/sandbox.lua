@@ -3,6 +3,7 @@ local _, core = ...
 
 local exec = require "barchan.exec"
 local files = require "barchan.files"
+local network = require "barchan.network"
 local options = require "barchan.options"
 local process = require "barchan.process"
 local price = require "barchan.price"
@@ -13,7 +14,7 @@ local open = setmetatable({}, { __mode = "k" })
 
 local profile_spec = {
   template = "string",
-  network = "string",
+  network = "string or table",
   lease = "number",
   limits = "table",
   env = "table",
@@ -80,7 +81,16 @@ function Sandbox:__tostring() return tostring(self.handle) end
 
 -- A detached sandbox is only let go of.
 function Sandbox:__close()
-  if self.detached then self:detach() else self.handle:terminate() end
+  if self.detached then self:detach() else self:terminate() end
+end
+
+-- What on_connect has to answer while this waits is answered by a task, which a wait outside of tasks would
+-- not resume.
+local function wait_for(self, handle)
+  if not self.watcher then return handle:wait() end
+  local ok, result, err = core.task.spawn(handle.wait, handle):wait()
+  if not ok then error(result, 0) end
+  return result, err
 end
 
 --- Runs a command and waits for its result. A string runs in /bin/sh; in a table the array part is
@@ -92,7 +102,7 @@ function Sandbox:exec(command, ...)
   local request = exec.request("exec", command, ...)
   local handle, err = self.handle:exec(request)
   if not handle then return nil, err end
-  local result, failure = handle:wait()
+  local result, failure = wait_for(self, handle)
   if not result then return nil, failure end
   return exec.wrap_result(result, request)
 end
@@ -143,11 +153,13 @@ function Sandbox:status() return self.handle:status() end
 --- What it has used so far, or had when it ended: wall, cpu, user, system (seconds); memory,
 --- memory_peak, disk (bytes), memory_byte_seconds; bytes_in, bytes_out; execs; cpu_counted and
 --- memory_counted tell whether the kernel counted the whole, or process 1 what it saw.
---- With a `price` in the profile: cost_micros, too.
+--- With a `price` in the profile: cost_micros, too. `network` is a list of { host, connections, denied,
+--- failed, bytes_sent, bytes_received }, `connections` those that are open.
 function Sandbox:usage()
   local usage, err = self.handle:usage()
   if not usage then return nil, err end
   if self.price then usage.cost_micros = price.cost(self.price, self.limits, usage) end
+  if not self.detached then usage.network, usage.connections = self.handle:network() end
   return usage
 end
 
@@ -216,7 +228,10 @@ function Sandbox:extend(seconds)
 end
 
 --- Starts to end everything in it. Never waits; idempotent.
-function Sandbox:terminate() self.handle:terminate() end
+function Sandbox:terminate()
+  self.handle:terminate()
+  if self.watcher then self.watcher:cancel() end
+end
 
 --- Lets go of a detached sandbox, which lives on; so does `<close>`. Commands that run for this handle are
 --- cancelled but for those with `detach`.
@@ -265,6 +280,7 @@ local function wrap(handle, profile)
     limits = profile.limits or {},
     max_cost_micros = profile.max_cost_micros,
     detached = profile.detached,
+    watcher = not profile.detached and network.watch(handle, profile.network) or nil,
   }, Sandbox)
   open[self] = true
   self.files = files.new(handle)
@@ -282,20 +298,34 @@ local function create_detached(profile)
   return core.sandbox.connect(id)
 end
 
---- Creates a sandbox: template ("host" or a directory), network ("off"), lease (seconds, default
+-- As the core reads it.
+local function core_profile(profile, mode, rules)
+  local given = {}
+  for key, value in pairs(profile) do given[key] = value end
+  given.network, given.network_rules = mode, rules
+  return given
+end
+
+--- Creates a sandbox: template ("host" or a directory), network (see below), lease (seconds, default
 --- 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
 --- best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout (seconds),
 --- mounts { { source, target, mode = "ro" | "rw" | "cow" }, … } of the host's folders and files (cow:
 --- copy-on-write, what is written stays in the sandbox),
 --- price { cpu_hour, vcpu_hour, gib_hour } and max_cost_micros. What holds each limit is in status().layers.
+--- network is "off" (default), "restricted" (this machine's package registries), "open" (public hosts) or a
+--- table: mode ("allow" by default, "restricted", "open"), allow and deny (lists of "host:port", "*.host",
+--- "10.1.2.0/24:5432"), hosts { name = address }, max_connections, max_bytes, bytes_per_second,
+--- on_connect(host, port) -> whether a host that no entry speaks of may be reached, on_event(event).
 --- With detached = true it outlives this program, held by a process of its own (see sandbox.connect).
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
 function sandbox.create(profile)
   profile = profile or {}
   options.check("sandbox", profile, profile_spec)
-  if profile.network ~= nil and profile.network ~= "off" then
-    error(("sandbox: option 'network': '%s' is not available; 'off' is"):format(profile.network), 2)
+  local mode, rules = network.check(profile.network)
+  if profile.detached and type(profile.network) == "table"
+    and (profile.network.on_connect or profile.network.on_event) then
+    error("sandbox: network: on_connect and on_event are not for a detached sandbox: its holder decides", 2)
   end
   if profile.limits then check_limits(profile.limits) end
   if profile.mounts then check_mounts(profile.mounts) end
@@ -308,7 +338,7 @@ function sandbox.create(profile)
   if profile.detached then
     handle, err = create_detached(profile)
   else
-    handle, err = core.sandbox.create(profile)
+    handle, err = core.sandbox.create(core_profile(profile, mode, rules))
   end
   if not handle then return nil, err end
   return wrap(handle, profile)

@@ -114,6 +114,7 @@ function T:test_options()
     ["barchan.SandboxOptions"] = options_of(barchan.sandbox, { [UNKNOWN] = 1 }),
     ["barchan.ExecOptions"] = options_of(sbx.exec, sbx, { "x", [UNKNOWN] = 1 }),
     ["barchan.SpawnOptions"] = options_of(sbx.spawn, sbx, { "x", [UNKNOWN] = 1 }),
+    ["barchan.NetworkOptions"] = options_of(barchan.sandbox, { network = { [UNKNOWN] = 1 } }),
     ["barchan.ApplyOptions"] = options_of(sbx.apply_changes, sbx, "/tmp", { [UNKNOWN] = 1 }),
     ["barchan.ModelOptions"] = options_of(barchan.model, { [UNKNOWN] = 1 }),
     ["barchan.CompleteOptions"] = turns,

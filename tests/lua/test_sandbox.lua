@@ -327,7 +327,6 @@ function T:test_bad_calls_say_what_to_do()
   lu.assertErrorMsgContains("option 'timeout': at most", barchan.sandbox, { timeout = 3e6 })
   lu.assertErrorMsgContains("a variable's name", sbx.exec, sbx, { "ls", env = { ["A=B"] = "1" } })
   lu.assertErrorMsgContains("did you mean 'template'", barchan.sandbox, { tempalte = "host" })
-  lu.assertErrorMsgContains("'open' is not available", barchan.sandbox, { network = "open" })
   local none, err = barchan.sandbox { template = "/no/such/root" }
   lu.assertNil(none)
   lu.assertStrContains(tostring(err), "/no/such/root")

@@ -1,0 +1,34 @@
+---@meta
+
+--- What a sandbox can reach: `network = "off"` (default), `"restricted"` (the package registries that this machine's
+--- pip, npm and apt are configured to use), `"open"` (any public host), or a table of entries. Programs inside need no
+--- proxy settings. They reach hosts by name only; what is refused is told by an HTTP 403 or a TLS alert, and in the
+--- result's `denied`. Addresses that are not public are refused in every mode unless an entry names them.
+
+---@class barchan.NetworkOptions
+---@field mode? string "allow" (default): what the entries name; "restricted": the registries, too; "open": all public hosts
+---@field allow? string[] "api.example.com", "*.example.org:8443", "10.1.2.0/24:5432"; without a port 80 and 443
+---@field deny? string[] likewise, without a port all; deny wins
+---@field hosts? table<string, string> names that no name service knows, and their addresses
+---@field max_connections? integer at a time, 256; further ones wait
+---@field max_bytes? integer both ways, all connections together
+---@field bytes_per_second? integer likewise
+---@field on_connect? fun(host: string, port: integer): boolean asked once about each host and port that no entry names; it may wait
+---@field on_event? fun(event: barchan.NetworkEvent)
+
+---@class barchan.NetworkEvent
+---@field type string "connected", "closed", "denied" or "failed"
+---@field host string
+---@field port integer
+---@field rule string the entry that allowed it, or why not
+---@field address string? that was connected to
+---@field time number seconds since 1970
+---@field bytes_sent integer
+---@field bytes_received integer
+---@field dropped integer? events that were not told before this one, because nobody took them
+
+--- The hosts that a mode would allow now: `entries` of this machine's registries with the file that each is `from`.
+---@param network string|barchan.NetworkOptions as the option `network` of a sandbox
+---@return { mode: string, allow: string[], deny: string[], sources: { entry: string, from: string }[], notes: string[] }?
+---@return barchan.Error? err
+function barchan.network(network) end

@@ -1,0 +1,89 @@
+-- What a sandbox can reach: the option `network` of its profile, and what happens under it.
+local _, core = ...
+
+local options = require "barchan.options"
+
+local network = {}
+
+local modes = { off = true, restricted = true, open = true }
+
+local spec = {
+  mode = "string", -- "allow" (default), "restricted" or "open"
+  allow = "table",
+  deny = "table",
+  hosts = "table", -- name = address
+  max_connections = "integer",
+  max_bytes = "integer",
+  bytes_per_second = "integer",
+  on_connect = "function", -- (host, port) -> whether it may
+  on_event = "function",   -- (event)
+}
+
+local function check_list(name, list)
+  for key, value in pairs(list) do
+    if math.type(key) ~= "integer" or type(value) ~= "string" then
+      error(("sandbox: network: option '%s': a list of entries like \"api.example.com:443\" expected")
+        :format(name), 4)
+    end
+  end
+end
+
+--- Checks the option and splits it: the mode's name and the core's rules.
+---@param given string|table|nil
+---@return string mode
+---@return table? rules
+function network.check(given)
+  if given == nil then return "off" end
+  if type(given) == "string" then
+    if modes[given] then return given end
+    error(("sandbox: option 'network': '%s' is unknown; write \"off\", \"restricted\", \"open\" or a table "
+      .. "{ allow = { \"%s\" } }"):format(given, given), 3)
+  end
+  options.check("sandbox: network", given, spec, 4)
+  local mode = given.mode or "allow"
+  if mode ~= "allow" and not modes[mode] or mode == "off" then
+    error(("sandbox: network: mode '%s' is unknown; 'allow', 'restricted' and 'open' are"):format(mode), 3)
+  end
+  for _, name in ipairs { "allow", "deny" } do
+    if given[name] then check_list(name, given[name]) end
+  end
+  local rules = { ask = given.on_connect ~= nil, tell = given.on_event ~= nil }
+  for name in pairs(spec) do
+    if name ~= "mode" and name ~= "on_connect" and name ~= "on_event" then rules[name] = given[name] end
+  end
+  return mode, rules
+end
+
+local function ask(handle, given, event)
+  local ok, allowed = pcall(given.on_connect, event.host, event.port)
+  handle:network_answer(event.question, ok and allowed == true)
+  if not ok then error(allowed, 0) end
+end
+
+local function watch(handle, given)
+  while true do
+    local event = handle:network_news()
+    if not event then return end
+    if event.question then
+      core.task.spawn(ask, handle, given, event)
+    else
+      core.task.spawn(given.on_event, event)
+    end
+  end
+end
+
+--- Has on_connect and on_event called, each time in a task of its own; nil when there is none.
+---@return table? task
+function network.watch(handle, given)
+  if type(given) ~= "table" or not (given.on_connect or given.on_event) then return nil end
+  return core.task.spawn(watch, handle, given)
+end
+
+--- The hosts that a mode would allow now: { mode, allow, deny, sources = { { entry, from } }, notes }.
+---@param given string|table as the option `network` of a sandbox
+function network.describe(given)
+  local mode, rules = network.check(given)
+  return core.sandbox.network_describe { network = mode, network_rules = rules }
+end
+
+return network
