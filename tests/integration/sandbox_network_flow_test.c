@@ -331,6 +331,8 @@ START_TEST(each_connection_is_told)
     ck_assert(wait_until(has_closed, &events, 10000));
     ck_assert_int_eq(events.count, 2);
     ck_assert_int_eq(events.kinds[0], BARCHAN_NETWORK_CONNECTED);
+    ck_assert_str_eq(barchan_network_event_name(events.kinds[0]), "connected");
+    ck_assert_str_eq(barchan_network_event_name((barchan_network_event_kind)99), "unknown");
     ck_assert_uint_eq(events.sent, strlen("GET / HTTP/1.1\r\nHost: served.example\r\n\r\n"));
     ck_assert_uint_gt(events.received, 40);
     ck_assert_str_eq(events.address, "127.0.0.1");

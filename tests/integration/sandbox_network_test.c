@@ -271,6 +271,24 @@ START_TEST(malformed_rules_are_refused)
 }
 END_TEST
 
+START_TEST(a_mode_can_be_described)
+{
+    barchan_error err = {0};
+    char *json = NULL;
+    const barchan_network_rules *rules =
+        RULES(.allow = ARGV("B.example."), .deny = ARGV("10.0.0.0/8"));
+    ck_assert_int_eq(barchan_network_describe(BARCHAN_NETWORK_ALLOW, rules, &json, &err), 0);
+    ck_assert_str_eq(json, "{\"mode\":\"allow\",\"allow\":[\"b.example\"],"
+                           "\"deny\":[\"10.0.0.0/8\"],\"sources\":[],\"notes\":[]}");
+    barchan_free(json);
+    ck_assert_int_eq(barchan_network_describe(BARCHAN_NETWORK_RESTRICTED, rules, &json, &err), 0);
+    ck_assert_ptr_nonnull(strstr(json, "{\"mode\":\"restricted\",\"allow\":[\"b.example\""));
+    barchan_free(json);
+    ck_assert_int_eq(barchan_network_describe(BARCHAN_NETWORK_OFF, rules, &json, &err),
+                     BARCHAN_EINVAL);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {a_host_of_the_list_is_reached_by_its_name,
@@ -291,6 +309,7 @@ int main(void)
                                   without_a_network_there_is_nothing,
                                   a_command_can_be_without,
                                   malformed_rules_are_refused,
+                                  a_mode_can_be_described,
                                   NULL};
     Suite *suite = suite_create("network");
     add_tests(suite, "network", setup_network, teardown_network, tests);
