@@ -78,18 +78,45 @@ static void dial_failed(bc_relay *relay, int os_error)
     }
 }
 
+/* A public address may be this machine's own, where its services take the caller for a neighbour:
+ * then the kernel would send from the very address that it sends to. */
+static bool is_own(const bc_address *address)
+{
+    struct sockaddr_storage at, from;
+    socklen_t len = sockaddr_of(address, 9, &at), from_len = sizeof from;
+    bc_address own = {.family = address->family};
+    int fd = socket(address->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    int rc = fd < 0 ? -1 : connect(fd, (struct sockaddr *)&at, len); /* sends nothing */
+    if (rc == 0) rc = getsockname(fd, (struct sockaddr *)&from, &from_len);
+    if (fd >= 0) close(fd);
+    if (rc < 0) return false; /* no way leads there */
+    if (address->family == AF_INET) {
+        memcpy(own.bytes, &((struct sockaddr_in *)(void *)&from)->sin_addr, 4);
+    } else {
+        memcpy(own.bytes, &((struct sockaddr_in6 *)(void *)&from)->sin6_addr, 16);
+    }
+    return bc_address_equal(address, &own);
+}
+
+static void judge(bc_relay *relay, const bc_address *address)
+{
+    bc_policy *policy = relay->egress->policy;
+    bc_verdict *verdict = &relay->verdict;
+    if (relay->asked) {
+        bc_policy_decide_asked(policy, relay->host, relay->port, address, verdict);
+    } else {
+        bc_policy_decide_address(policy, relay->host, relay->port, address, verdict);
+    }
+    if (!verdict->allowed || verdict->named || !is_own(address)) return;
+    *verdict = (bc_verdict){.rule = "an address of this machine"};
+}
+
 /* The first address that may be dialled, from address_next on. */
 static const bc_address *next_allowed(bc_relay *relay)
 {
     while (relay->address_next < relay->address_count) {
         const bc_address *address = &relay->addresses[relay->address_next++];
-        if (relay->asked) {
-            bc_policy_decide_asked(relay->egress->policy, relay->host, relay->port, address,
-                                   &relay->verdict);
-        } else {
-            bc_policy_decide_address(relay->egress->policy, relay->host, relay->port, address,
-                                     &relay->verdict);
-        }
+        judge(relay, address);
         if (relay->verdict.allowed) return address;
     }
     return NULL;

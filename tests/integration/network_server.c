@@ -109,8 +109,13 @@ static void *accept_all(void *ud)
 
 net_server *net_start(net_kind kind, const char *name)
 {
+    return net_start_at(kind, name, "127.0.0.1");
+}
+
+net_server *net_start_at(net_kind kind, const char *name, const char *address)
+{
     net_server *server = calloc(1, sizeof *server);
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(address)};
     socklen_t len = sizeof at;
     server->kind = kind;
     server->name = name;

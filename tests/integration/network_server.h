@@ -13,6 +13,8 @@ typedef struct net_server net_server;
 
 /* Listens on 127.0.0.1. `name` is borrowed. */
 net_server *net_start(net_kind kind, const char *name);
+/* At another address; in a network namespace of the test's own only. */
+net_server *net_start_at(net_kind kind, const char *name, const char *address);
 int net_port(const net_server *server);
 /* Connections so far, and those that it has not seen the end of. */
 int net_accepted(const net_server *server);

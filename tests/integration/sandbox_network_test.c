@@ -2,7 +2,9 @@
  * beside the same thing allowed. */
 #include "network_support.h"
 
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- names ---- */
@@ -96,6 +98,55 @@ START_TEST(a_server_that_is_not_there_fails_readably)
     net_stop(server);
     server = NULL;
     talk_says("served.example", port, GET("served.example"), "connect: Connection refused");
+}
+END_TEST
+
+/* Addresses that nobody minds, in a namespace where they are this machine's own. */
+static int enter_network(void)
+{
+    net_stop(server);
+    server = NULL;
+    if (unshare(CLONE_NEWNET) < 0) return skip("a network namespace needs root");
+    ck_assert_int_eq(system("ip link set lo up && ip addr add 1.2.3.4/32 dev lo && "
+                            "ip addr add 10.9.8.7/32 dev lo"),
+                     0);
+    return 0;
+}
+
+START_TEST(public_addresses_of_this_machine_are_its_own)
+{
+    if (enter_network()) return;
+    server = net_start_at(NET_HTTP, "the world", "1.2.3.4");
+    static const char *const hosts[] = {"served.example=1.2.3.4", NULL};
+    int port = net_port(server);
+    make_sandbox(
+        BARCHAN_NETWORK_ALLOW,
+        (barchan_network_rules){.allow = entries("served.example:@", NULL), .hosts = hosts});
+    barchan_exec_result result = talk("served.example", port, GET("served.example"));
+    was_denied(&result, "served.example", port, "an address of this machine");
+    ck_assert_int_eq(net_accepted(server), 0);
+    barchan_sandbox_destroy(sbx);
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){.allow = entries("served.example:@", "1.2.3.4:@", NULL),
+                                         .hosts = hosts});
+    talk_says("served.example", port, GET("served.example"), "served by");
+}
+END_TEST
+
+START_TEST(an_address_of_the_list_is_reached_by_its_number)
+{
+    if (enter_network()) return;
+    server = net_start_at(NET_HTTP, "the world", "10.9.8.7");
+    int port = net_port(server);
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){.allow = entries("10.9.8.0/24:@", NULL)});
+    talk_says("10.9.8.7", port, GET("10.9.8.7"), "served by");
+    barchan_exec_result result = talk("10.9.8.7", 80, GET("10.9.8.7"));
+    was_denied(&result, "10.9.8.7", 80, "private address 10.9.8.7");
+    result = talk("10.9.7.7", port, GET("10.9.7.7"));
+    ck_assert_ptr_nonnull(strstr(result.err_out.data, "unreachable"));
+    was_not_denied(&result);
+    ck_assert_int_eq(net_accepted(server), 1);
 }
 END_TEST
 
@@ -300,6 +351,8 @@ int main(void)
                                   open_refuses_private_addresses,
                                   a_name_that_nobody_knows_fails_readably,
                                   a_server_that_is_not_there_fails_readably,
+                                  public_addresses_of_this_machine_are_its_own,
+                                  an_address_of_the_list_is_reached_by_its_number,
                                   the_host_header_must_match,
                                   the_server_name_of_tls_must_match,
                                   web_ports_carry_their_protocols_only,
