@@ -1,6 +1,6 @@
 # What a sandbox's first bytes are read with, and the lists that people write.
 set(egress_sources)
-foreach(name address client_hello host_name name_query policy policy_entry request_head)
+foreach(name address client_hello host_name name_query policy policy_entry request_head request_stream)
   list(APPEND egress_sources ${core}/egress/${name}.c)
 endforeach()
 foreach(name name_query client_hello request_head policy)

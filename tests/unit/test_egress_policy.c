@@ -86,6 +86,7 @@ START_TEST(what_is_not_canonical_is_refused)
     }
     ck_assert(!name("example.com", 0));
     ck_assert(!name("example.com", 65536 + 443));
+    ck_assert_str_eq(verdict.rule, "not a port");
     ck_assert(name("example.com", 443));
 }
 END_TEST
