@@ -39,6 +39,8 @@ create:  --template T   "host" (this machine's /usr, read-only; the default) or 
          --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable, S:T:cow
                         copy-on-write; may be repeated
          --limits L     what it may use: memory=64M,pids=50,…; see barchan exec --help
+         --network M    off (default), restricted, open or allow=A,B; --allow E, --deny E:
+                        see barchan network --help
          --best-effort  go on without layers of isolation that this machine lacks
 
 exec:    --timeout, --env, --cwd, --stdin, --json and the exit code are those of barchan exec. When this
@@ -85,7 +87,7 @@ end
 
 local actions = {}
 
-local create_flags = {
+local create_flags = profile.with_network {
   template = { type = "string" },
   lease = { type = "number", positive = true },
   idle = { type = "number", positive = true },
@@ -112,6 +114,7 @@ function actions.create(words)
     env = given.env and profile.environment(given.env),
     mounts = profile.mounts(given.mount),
     limits = given.limits and profile.limits(given.limits),
+    network = profile.network(given),
     best_effort = given["best-effort"],
   }
   if not sbx then return fail(err) end
