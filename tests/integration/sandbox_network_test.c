@@ -166,6 +166,36 @@ START_TEST(the_host_header_must_match)
 }
 END_TEST
 
+START_TEST(each_request_of_a_connection_must_match)
+{
+    serve_kind(NET_ECHO);
+    make_usual_sandbox();
+    int port = net_port(server);
+    static const char code[] =
+        "import socket, sys\n"
+        "s = socket.create_connection(('served.example', int(sys.argv[1])))\n"
+        "for host in sys.argv[2:]:\n"
+        "    request = b'POST / HTTP/1.1\\r\\nHost: %s\\r\\nContent-Length: 100000\\r\\n\\r\\n'\n"
+        "    request = request % host.encode() + b'x' * 100000\n"
+        "    s.sendall(request); left = len(request)\n"
+        "    while left > 0:\n"
+        "        data = s.recv(left)\n"
+        "        if not data: sys.exit('closed')\n"
+        "        left -= len(data)\n"
+        "print('all')\n";
+    char number[16];
+    snprintf(number, sizeof number, "%d", port);
+    barchan_exec_result result = run(
+        OPTIONS(.argv = ARGV("python3", "-c", code, number, "served.example", "SERVED.example")));
+    ck_assert_msg(strcmp(result.out.data, "all\n") == 0, "%s", result.err_out.data);
+    was_not_denied(&result);
+    result = run(
+        OPTIONS(.argv = ARGV("python3", "-c", code, number, "served.example", "other.example")));
+    ck_assert_int_eq(result.exit_code, 1);
+    was_denied(&result, "served.example", port, "another host: other.example");
+}
+END_TEST
+
 START_TEST(the_server_name_of_tls_must_match)
 {
     serve_kind(NET_ECHO);
@@ -354,6 +384,7 @@ int main(void)
                                   public_addresses_of_this_machine_are_its_own,
                                   an_address_of_the_list_is_reached_by_its_number,
                                   the_host_header_must_match,
+                                  each_request_of_a_connection_must_match,
                                   the_server_name_of_tls_must_match,
                                   web_ports_carry_their_protocols_only,
                                   numbers_are_unreachable,
