@@ -11,7 +11,9 @@ static bc_sniff step_head(bc_request_stream *stream, const char *data, size_t le
     const bc_request_head *head = &stream->head;
     *used = head->http2_preface ? sizeof "PRI * HTTP/2.0\r\n\r\n" - 1 : head->head_len;
     stream->left = head->body_len;
-    stream->opaque = head->http2_preface || head->connect || head->upgrade;
+    stream->opaque = head->http2_preface || head->connect;
+    stream->waits = head->websocket && !stream->begun;
+    stream->begun = true;
     if (head->chunked) {
         stream->state = CHUNK_LINE;
     } else if (head->body_len > 0) {
@@ -69,6 +71,10 @@ bc_sniff bc_request_stream_step(bc_request_stream *stream, const char *data, siz
         *used = len;
         return BC_SNIFF_MORE;
     }
+    if (stream->state == HEAD && stream->waits) {
+        /* No client says so much before it has an answer. */
+        return len < BC_REQUEST_HEAD_MAX ? BC_SNIFF_MORE : BC_SNIFF_BAD;
+    }
     if (stream->state == HEAD) return step_head(stream, data, len, used);
     if (stream->state == CHUNK_LINE) return step_chunk_line(stream, data, len, used);
     if (stream->state == CHUNK_END || stream->state == LAST_END) {
@@ -78,4 +84,20 @@ bc_sniff bc_request_stream_step(bc_request_stream *stream, const char *data, siz
     stream->left -= (int64_t)*used;
     if (stream->left == 0) stream->state = stream->state == CHUNK ? CHUNK_END : HEAD;
     return BC_SNIFF_MORE;
+}
+
+bool bc_request_stream_answer(bc_request_stream *stream, const char *data, size_t len)
+{
+    static const char agreed[] = "HTTP/1.1 101";
+    enum { AGREED = sizeof agreed - 1 };
+    size_t at = 0;
+    if (!stream->waits) return false;
+    while (at < len && stream->answered < AGREED && data[at] == agreed[stream->answered]) {
+        stream->answered++;
+        at++;
+    }
+    if (stream->answered < AGREED && at == len) return false;
+    stream->waits = false;
+    stream->opaque = stream->answered == AGREED;
+    return true;
 }

@@ -9,9 +9,12 @@
  *         case BC_SNIFF_BAD: close; }
  *     }
  *
- * Behind a head that asks for another protocol (Upgrade, CONNECT, the preface of HTTP/2) nothing is
- * a request any more: `opaque` is set with it, and whoever cannot tell that the server has agreed
- * should refuse it. Trailers are refused: no client sends any, and servers differ about them.
+ * Behind CONNECT and the preface of HTTP/2 nothing is a request any more: `opaque` is set with the
+ * head, and the caller should refuse it. A first request that asks for a WebSocket makes what
+ * follows opaque only when the server agrees, which bc_request_stream_answer sees: otherwise a
+ * server that ignores the wish would take what follows for requests, unseen. Until then it is held
+ * back. Other upgrades are not followed: what comes behind them is read as requests, h2c above all.
+ * Trailers are refused: no client sends any, and servers differ about them.
  */
 #ifndef BC_EGRESS_REQUEST_STREAM_H
 #define BC_EGRESS_REQUEST_STREAM_H
@@ -24,12 +27,20 @@
 typedef struct bc_request_stream {
     bc_request_head head; /* of the current request */
     int64_t left;         /* of its body or chunk */
-    int state;            /* private; zero at the beginning */
     bool opaque;
+    /* Private; zero at the beginning. */
+    int state;
+    bool waits;             /* for the server's word about a WebSocket */
+    bool begun;             /* a head has been read */
+    unsigned char answered; /* bytes of that word */
 } bc_request_stream;
 
 /* `data` is what was not passed on yet. See above. */
 bc_sniff bc_request_stream_step(bc_request_stream *stream, const char *data, size_t len,
                                 size_t *used);
+
+/* The server's bytes as they come, from the first on, before they are passed on. True when what is
+ * held back may be looked at again. */
+bool bc_request_stream_answer(bc_request_stream *stream, const char *data, size_t len);
 
 #endif

@@ -42,6 +42,7 @@ START_TEST(each_request_is_seen)
 #define A "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 #define B "GET / HTTP/1.1\r\nHost: b\r\n\r\n"
 #define CHUNKED "POST / HTTP/1.1\r\nHost: c\r\nTransfer-Encoding: chunked\r\n\r\n"
+#define WEBSOCKET "GET / HTTP/1.1\r\nHost: w\r\nUpgrade: websocket\r\n\r\n"
 #define LENGTH "POST / HTTP/1.1\r\nHost: l\r\nContent-Length: 30\r\n\r\n"
     static const struct {
         const char *text, *hosts;
@@ -56,7 +57,10 @@ START_TEST(each_request_is_seen)
         {CHUNKED "1;a=\"b\"\r\nx\r\n0A\r\n0123456789\r\n000\r\n\r\n" A, "c a ", 0},
         {CHUNKED "0\r\n\r\n" A, "c a ", 0},
         {"POST / HTTP/1.1\r\nHost: z\r\nContent-Length: 0\r\n\r\n" A, "z a ", 0},
-        {"GET / HTTP/1.1\r\nHost: u\r\nUpgrade: x\r\n\r\nanything\n", "u* ", 0},
+        /* Whoever asks for another protocol and goes on with a request is seen to. */
+        {"GET / HTTP/1.1\r\nHost: u\r\nUpgrade: h2c\r\n\r\n" B, "u b ", 0},
+        {A "GET / HTTP/1.1\r\nHost: u\r\nUpgrade: websocket\r\n\r\n" B, "a u b ", 0},
+        {WEBSOCKET B, "w ", sizeof B - 1},
         {"CONNECT u:1 HTTP/1.1\r\nHost: u\r\n\r\n\x16\3\1", "u* ", 0},
         {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", "* ", 0},
         {A "PRI * HTTP/2.0\r\n\r\n", "a * ", 0},
@@ -119,4 +123,56 @@ START_TEST(what_could_hide_a_request_is_bad)
 }
 END_TEST
 
-UNIT_MAIN("egress_request_stream", each_request_is_seen, what_could_hide_a_request_is_bad)
+/* After a first request for a WebSocket: whether what follows is passed unseen, and the host of the
+ * request that it is otherwise. The answer comes `piece` bytes at a time. */
+static bool is_opaque_after(const char *answer, size_t piece, const char *follows)
+{
+    bc_request_stream stream = {.state = 0};
+    size_t used, size = strlen(answer);
+    bool again = false;
+    ck_assert(!bc_request_stream_answer(&stream, "HTTP/1.1 101", 12)); /* to nothing */
+    ck_assert_int_eq(bc_request_stream_step(&stream, WEBSOCKET, sizeof WEBSOCKET - 1, &used),
+                     BC_SNIFF_DONE);
+    ck_assert_int_eq(bc_request_stream_step(&stream, follows, strlen(follows), &used),
+                     BC_SNIFF_MORE);
+    ck_assert_uint_eq(used, 0);
+    for (size_t at = 0; at < size; at += piece) {
+        ck_assert(!stream.opaque || again);
+        if (bc_request_stream_answer(&stream, answer + at, size - at < piece ? size - at : piece)) {
+            ck_assert(!again);
+            again = true;
+        }
+    }
+    ck_assert(again);
+    bc_sniff sniff = bc_request_stream_step(&stream, follows, strlen(follows), &used);
+    if (stream.opaque) {
+        ck_assert_uint_eq(used, strlen(follows));
+    } else {
+        ck_assert_int_eq(sniff, BC_SNIFF_DONE);
+        ck_assert_str_eq(stream.head.host, "b");
+    }
+    return stream.opaque;
+}
+
+START_TEST(the_server_decides_about_a_websocket)
+{
+    for (size_t piece = 1; piece < 14; piece++) {
+        ck_assert(is_opaque_after("HTTP/1.1 101 Switching Protocols\r\n", piece, B));
+        ck_assert(!is_opaque_after("HTTP/1.1 200 OK\r\n", piece, B));
+        ck_assert(!is_opaque_after("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 101 x", piece, B));
+        ck_assert(!is_opaque_after("HTTP/1.0 101 x", piece, B));
+        ck_assert(!is_opaque_after(" HTTP/1.1 101 x", piece, B));
+    }
+    static char flood[BC_REQUEST_HEAD_MAX];
+    bc_request_stream stream = {.state = 0};
+    size_t used;
+    ck_assert_int_eq(bc_request_stream_step(&stream, WEBSOCKET, sizeof WEBSOCKET - 1, &used),
+                     BC_SNIFF_DONE);
+    ck_assert_int_eq(bc_request_stream_step(&stream, flood, sizeof flood - 1, &used),
+                     BC_SNIFF_MORE);
+    ck_assert_int_eq(bc_request_stream_step(&stream, flood, sizeof flood, &used), BC_SNIFF_BAD);
+}
+END_TEST
+
+UNIT_MAIN("egress_request_stream", the_server_decides_about_a_websocket, each_request_is_seen,
+          what_could_hide_a_request_is_bad)
