@@ -121,6 +121,14 @@ static outcome move_requests(bc_relay *relay)
     return rc;
 }
 
+/* What the server says may be what requests were held back for. */
+static outcome look_again(bc_relay *relay, const unsigned char *data, size_t len)
+{
+    if (relay->requests == NULL) return MOVED;
+    if (!bc_request_stream_answer(relay->requests, (const char *)data, len)) return MOVED;
+    return bc_relay_look_at_requests(relay) == BC_SNIFF_BAD ? refuse(relay) : MOVED;
+}
+
 static outcome move_once(bc_relay *relay, int side)
 {
     bc_flow *flow = &relay->flows[side];
@@ -130,6 +138,7 @@ static outcome move_once(bc_relay *relay, int side)
     ssize_t n = receive(relay, side, scratch, BC_FLOW_BYTES);
     if (n < 0) return FAILED;
     if (n == 0) return WAITS;
+    if (side == OUTER && look_again(relay, scratch, (size_t)n) != MOVED) return WAITS;
     ssize_t sent = send_some(relay, 1 - side, scratch, (size_t)n);
     if (sent < 0) return FAILED;
     count(relay, side, (size_t)sent);

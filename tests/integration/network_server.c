@@ -83,6 +83,11 @@ static void *serve(void *ud)
     struct peer *peer = ud;
     switch (peer->server->kind) {
     case NET_HTTP: serve_http(peer); break;
+    case NET_SWITCH:
+        (void)!recv(peer->fd, &(char){0}, 1, MSG_PEEK);
+        send_all(peer->fd, "HTTP/1.1 101 Switching Protocols\r\n\r\n", 36);
+        echo(peer);
+        break;
     case NET_GREET: send_all(peer->fd, "220 hello\n", 10); /* fall through */
     case NET_ECHO: echo(peer); break;
     case NET_SOURCE: give(peer); break;

@@ -3,10 +3,11 @@
 #define NETWORK_SERVER_H
 
 typedef enum net_kind {
-    NET_HTTP,  /* one request, answered with "served by <name>\n" */
-    NET_ECHO,  /* gives back what it gets, until the end of that */
-    NET_GREET, /* says "220 hello\n" first, then echoes */
-    NET_SOURCE /* reads a number and a newline, sends so many bytes */
+    NET_HTTP,   /* one request, answered with "served by <name>\n" */
+    NET_ECHO,   /* gives back what it gets, until the end of that */
+    NET_SWITCH, /* agrees to another protocol when something comes, then echoes */
+    NET_GREET,  /* says "220 hello\n" first, then echoes */
+    NET_SOURCE  /* reads a number and a newline, sends so many bytes */
 } net_kind;
 
 typedef struct net_server net_server;

@@ -196,6 +196,44 @@ START_TEST(each_request_of_a_connection_must_match)
 }
 END_TEST
 
+/* Behind one nothing is a request; behind a wish that the server ignores, everything is. */
+START_TEST(a_websocket_is_the_servers_to_grant)
+{
+    static const char code[] =
+        "import socket, sys\n"
+        "s = socket.create_connection(('served.example', int(sys.argv[1])))\n"
+        "wish = b'GET / HTTP/1.1\\r\\nHost: served.example\\r\\nUpgrade: websocket\\r\\n\\r\\n'\n"
+        "other = b'GET / HTTP/1.1\\r\\nHost: other.example\\r\\n\\r\\n'\n"
+        "got = b''\n"
+        "if sys.argv[2] == 'late':\n"
+        "    s.sendall(wish); got += s.recv(65536); s.sendall(other)\n"
+        "else:\n"
+        "    s.sendall(wish + other)\n"
+        "while other not in got:\n"
+        "    data = s.recv(65536)\n"
+        "    if not data: sys.exit('closed')\n"
+        "    got += data\n";
+    for (int i = 0; i < 4; i++) {
+        int granted = i < 2;
+        char number[16];
+        serve_kind(granted ? NET_SWITCH : NET_ECHO);
+        make_usual_sandbox();
+        int port = net_port(server);
+        snprintf(number, sizeof number, "%d", port);
+        barchan_exec_result result =
+            run(OPTIONS(.argv = ARGV("python3", "-c", code, number, i % 2 ? "late" : "early")));
+        ck_assert_msg((result.exit_code == 0) == granted, "%d: %s", i, result.err_out.data);
+        if (granted) {
+            was_not_denied(&result);
+        } else {
+            was_denied(&result, "served.example", port, "another host: other.example");
+        }
+        barchan_sandbox_destroy(sbx);
+        sbx = NULL;
+    }
+}
+END_TEST
+
 START_TEST(the_server_name_of_tls_must_match)
 {
     serve_kind(NET_ECHO);
@@ -385,6 +423,7 @@ int main(void)
                                   an_address_of_the_list_is_reached_by_its_number,
                                   the_host_header_must_match,
                                   each_request_of_a_connection_must_match,
+                                  a_websocket_is_the_servers_to_grant,
                                   the_server_name_of_tls_must_match,
                                   web_ports_carry_their_protocols_only,
                                   numbers_are_unreachable,
