@@ -13,15 +13,21 @@ foreach(name apply_memory ask backend_namespace connect create exec exec_control
         profile sandbox status stream usage wire)
   list(APPEND host_sources ${core}/sandbox/${name}.c)
 endforeach()
+foreach(name address budget client_hello dial egress events host_name ledger move name_query name_service names
+        policy policy_entry question registries registries_apt registries_npm registries_pip registry_files relay
+        request_head request_stream resolver restricted sniff)
+  list(APPEND host_sources ${core}/egress/${name}.c)
+endforeach()
+list(APPEND host_sources ${core}/base/json_view.c)
 barchan_fuzz_target(channel channel fuzz_channel.c ${host_sources})
-target_link_libraries(fuzz_channel PRIVATE PkgConfig::UV Threads::Threads)
+target_link_libraries(fuzz_channel PRIVATE PkgConfig::UV PkgConfig::CARES Threads::Threads)
 
 # The holder of a detached sandbox between both ends.
 foreach(name hold hold_check hold_client hold_log hold_relay)
   list(APPEND host_sources ${core}/sandbox/${name}.c)
 endforeach()
 barchan_fuzz_target(hold hold fuzz_hold.c ${host_sources})
-target_link_libraries(fuzz_hold PRIVATE PkgConfig::UV Threads::Threads)
+target_link_libraries(fuzz_hold PRIVATE PkgConfig::UV PkgConfig::CARES Threads::Threads)
 
 # Process 1's end: its loop's parts on a pretended system, with a heap that can be counted.
 set(guest_sources)
