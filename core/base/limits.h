@@ -148,9 +148,11 @@
 /* Files of the host that are known to be as changes were applied to them: as many as a list has,
  * in a table that is half full at most (a power of two). */
 #define BC_APPLY_MAX_WRITTEN ((size_t)1 << 18)
-/* Changes that are checked or applied in one dispatch. A large file that is compared with the
- * mount's source, and each that is synced, holds up the host's loop all the same. */
+/* Changes that are checked or applied in one dispatch; each file that is synced holds up the host's
+ * loop all the same. */
 #define BC_APPLY_SLICE 32
+/* Of 16 KiB, of a file that is compared with the mount's source, in one dispatch. */
+#define BC_APPLY_COMPARE_BLOCKS 64
 /* The doctor's report: some 30 entries of a few hundred bytes. */
 #define BC_DOCTOR_MAX_BYTES (64u << 10)
 /* How long the launcher may take to end by itself, a millisecond or two, before it is killed. */
