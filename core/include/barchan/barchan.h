@@ -10,5 +10,6 @@
 #include <barchan/model.h>
 #include <barchan/runtime.h>
 #include <barchan/sandbox.h>
+#include <barchan/template.h>
 
 #endif
