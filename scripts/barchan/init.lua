@@ -11,6 +11,7 @@ local policy = require "barchan.policy"
 local sandbox = require "barchan.sandbox"
 local script = require "barchan.script"
 local task = require "barchan.task"
+local templates = require "barchan.templates"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
 local transcript = require "barchan.transcript"
@@ -24,6 +25,7 @@ local barchan = {
   connect = sandbox.connect, -- (id of a detached sandbox) -> sandbox | nil, err
   detached = sandbox.detached, -- () -> the status of each detached sandbox of this user
   sandboxes = sandbox.list, -- () -> the status of each
+  templates = templates, -- list, info, remove: the snapshots of this user that sandboxes begin from
   render = exec.render, -- (exec result, { limit }) -> text for a model
   doctor = core.sandbox.doctor, -- () -> list of { name, state, detail, remedy } | nil, err
 

@@ -33,9 +33,11 @@ set(_as_user setpriv --reuid=65534 --regid=65534 --clear-groups)
 function(barchan_program_test name)
   set(env BARCHAN_BIN=$<TARGET_FILE:barchan_cli> BARCHAN_BUILD=${PROJECT_BINARY_DIR}
     LUA_CPATH=$<TARGET_FILE_DIR:barchan_module>/?.so)
-  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ${env} ${ARGN})
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ${env}
+    XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/share ${ARGN})
   if(BARCHAN_RUNS_AS_ROOT)
-    add_test(NAME ${name}-as-user COMMAND ${_as_user} ${CMAKE_COMMAND} -E env ${env} HOME=/tmp ${ARGN})
+    add_test(NAME ${name}-as-user COMMAND ${_as_user} ${CMAKE_COMMAND} -E env ${env} HOME=/tmp
+      XDG_DATA_HOME=/tmp/barchan-tests-share ${ARGN})
   endif()
 endfunction()
 

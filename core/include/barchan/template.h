@@ -33,8 +33,9 @@
  *
  * Locks. A sandbox holds its template until nothing of it runs any more; so long the template can
  * be neither removed nor replaced (BARCHAN_EBUSY). A program that is killed leaves the old
- * template, the new one, or a folder without a name, which the next call of a function here
- * removes.
+ * template, the new one, or a folder without a name, which the next list or snapshot
+ * removes. Nothing waits for the disk: after a failure of power a template that was made just before
+ * may be damaged.
  *
  * All of it works on detached sandboxes, too (barchan/detached.h): the files come over the
  * connection. Files of the host are written on the runtime's thread, as they come.
