@@ -198,14 +198,14 @@ static int use_id(bc_template_use *use, const char *path, barchan_error *err)
 int bc_template_use_open(bc_template_use *use, const char *name, barchan_error *err)
 {
     char path[PATH_MAX];
-    *use = (bc_template_use){.dir_fd = -1, .fd = -1, .unnamed = is_id(name)};
-    int rc = use->unnamed ? 0 : bc_template_check_name(name, err);
+    *use = (bc_template_use){.dir_fd = -1, .fd = -1};
+    int rc = is_id(name) ? 0 : bc_template_check_name(name, err);
     if (rc < 0) return rc;
     cleanup_close int dir = bc_templates_open(path, sizeof path, err);
     if (dir < 0) return dir;
     cleanup_close int lock = bc_templates_lock(dir, err);
     if (lock < 0) return lock;
-    if (use->unnamed) {
+    if (is_id(name)) {
         snprintf(use->id, sizeof use->id, "%s", name);
     } else if (bc_template_id_of(dir, name, use->id) < 0) {
         return bc_template_not_found(dir, name, err);
@@ -226,6 +226,20 @@ int bc_template_use_open(bc_template_use *use, const char *name, barchan_error *
     return 0;
 }
 
+static int has_name(int dir_fd, const char *id)
+{
+    char target[BC_TEMPLATE_ID_LEN + 1];
+    int found = 0, fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+    const struct dirent *entry;
+    while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
+        found = bc_template_id_of(dir_fd, entry->d_name, target) == 0 && strcmp(target, id) == 0;
+    }
+    if (dir == NULL) return 1; /* not known: it stays */
+    closedir(dir);
+    return found;
+}
+
 /* Under the lock nobody else can begin to use it. */
 static void remove_unused(int dir_fd, int fd, const char *id)
 {
@@ -238,7 +252,7 @@ static void remove_unused(int dir_fd, int fd, const char *id)
 void bc_template_release(bc_template_use *use)
 {
     if (use->path != NULL && use->fd >= 0) {
-        if (use->unnamed) remove_unused(use->dir_fd, use->fd, use->id);
+        if (!has_name(use->dir_fd, use->id)) remove_unused(use->dir_fd, use->fd, use->id);
         close(use->fd);
         close(use->dir_fd);
     }
@@ -292,14 +306,12 @@ int bc_template_may_name(int dir_fd, const char *name, int replace, barchan_erro
                             "there is a template '%s' already; replace it, or take another name",
                             name);
     }
-    if (bc_template_id_of(dir_fd, name, id) < 0) {
-        return bc_error_set(err, BARCHAN_EEXISTS, "'%s' is there, and no template", name);
-    }
-    cleanup_close int fd = bc_template_lock(dir_fd, id, LOCK_EX);
-    return fd == -EWOULDBLOCK ? bc_template_in_use(dir_fd, id, name, err) : 0;
+    if (bc_template_id_of(dir_fd, name, id) == 0) return 0;
+    return bc_error_set(err, BARCHAN_EEXISTS, "'%s' is there, and no template", name);
 }
 
-/* The name leads to the new one from one moment to the next; the old one is a leftover then. */
+/* The name leads to the new one from one moment to the next; the old one goes with its last user.
+ */
 static int give_name(bc_template_build *build, const char *name, int replace, barchan_error *err)
 {
     char temporary[BC_TEMPLATE_ID_LEN + 1];
@@ -325,20 +337,6 @@ int bc_template_publish(bc_template_build *build, const char *name, int replace,
         rc = bc_error_set_os(err, errno, "lock the new template");
     }
     return rc;
-}
-
-static int has_name(int dir_fd, const char *id)
-{
-    char target[BC_TEMPLATE_ID_LEN + 1];
-    int found = 0, fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *entry;
-    while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
-        found = bc_template_id_of(dir_fd, entry->d_name, target) == 0 && strcmp(target, id) == 0;
-    }
-    if (dir == NULL) return 1; /* not known: it stays */
-    closedir(dir);
-    return found;
 }
 
 void bc_template_end(bc_template_build *build)

@@ -21,8 +21,7 @@
 typedef struct bc_template_use {
     int dir_fd, fd; /* the directory of templates, and the template's folder, locked */
     char id[BC_TEMPLATE_ID_LEN + 1];
-    int unnamed; /* it goes with its last user */
-    char *path;  /* of its folder; NULL: none */
+    char *path; /* of its folder; NULL: none */
     char *base;
     uint64_t entries, bytes;
 } bc_template_use;

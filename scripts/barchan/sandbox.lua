@@ -205,9 +205,9 @@ end
 
 local snapshot_spec = { replace = "boolean", note = "string", timeout = "number" }
 
---- Keeps what is in /home/user, /workspace, /tmp and /var/tmp as a template, from which other sandboxes begin
---- (`template = name`): { name, base, note, created, entries, bytes, left_out }. Nothing may run in it: err.code
---- is "busy" otherwise, and the message names the processes. What is mounted is not part of it.
+--- Keeps what is in /home/user, /workspace, /tmp and /var/tmp as a template, from which other sandboxes
+--- begin (`template = name`): { name, base, note, created, entries, bytes, left_out }. Nothing may run in it:
+--- err.code is "busy" otherwise, and the message names the processes. What is mounted is not part of it.
 ---@param name string
 function Sandbox:snapshot(name, opts)
   if type(name) ~= "string" then error("snapshot: a name expected, got " .. type(name), 2) end
@@ -217,8 +217,9 @@ function Sandbox:snapshot(name, opts)
   return self.handle:snapshot(request)
 end
 
---- Makes `count` sandboxes, 1 to 64, that begin with this one's files as they are now and share them copy-on-write;
---- all, or nil, err. Each has this one's profile, and a lease of its own. This one lives on; nothing may run in it.
+--- Makes `count` sandboxes, 1 to 64, that begin with this one's files as they are now and share them
+--- copy-on-write; all, or nil, err. Each has this one's profile, and a lease of its own. This one lives on;
+--- nothing may run in it.
 ---@param count integer
 ---@return barchan.Sandbox[]? forks
 ---@return table? err
@@ -230,7 +231,8 @@ function Sandbox:fork(count)
   if not handles then return nil, err end
   local forks = {}
   for i, handle in ipairs(handles) do
-    forks[i] = wrap(handle, { price = self.price, limits = self.limits, max_cost_micros = self.max_cost_micros })
+    local profile = { price = self.price, limits = self.limits, max_cost_micros = self.max_cost_micros }
+    forks[i] = wrap(handle, profile)
   end
   return forks
 end
@@ -314,8 +316,8 @@ local function create_detached(profile)
   return core.sandbox.connect(id)
 end
 
---- Creates a sandbox: template ("host", the name of a snapshot, or a directory), network ("off"), lease (seconds, default
---- 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
+--- Creates a sandbox: template ("host", a snapshot's name, or a directory), network ("off"), lease (seconds,
+--- default 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
 --- best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout (seconds),
 --- mounts { { source, target, mode = "ro" | "rw" | "cow" }, … } of the host's folders and files (cow:
 --- copy-on-write, what is written stays in the sandbox),

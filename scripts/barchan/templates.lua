@@ -4,11 +4,12 @@ local _, core = ...
 local templates = {}
 
 local function check(what, name)
-  if type(name) ~= "string" then error(what .. ": the name of a template expected, got " .. type(name), 3) end
+  if type(name) == "string" then return end
+  error(what .. ": the name of a template expected, got " .. type(name), 3)
 end
 
---- All of them, sorted by name: { name, base, note, created, entries, bytes, left_out }, …; and how many leftovers of
---- programs that were killed are gone now.
+--- All of them, sorted by name: { name, base, note, created, entries, bytes, left_out }, …; and how many
+--- leftovers of programs that were killed are gone now.
 function templates.list() return core.template.list() end
 
 ---@param name string

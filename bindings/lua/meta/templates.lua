@@ -17,7 +17,7 @@
 local Sandbox = {}
 
 ---@class barchan.SnapshotOptions
----@field replace? boolean take the place of a template of this name that nobody uses
+---@field replace? boolean take the place of a template of this name; sandboxes that have the old one keep it
 ---@field note? string kept with it
 ---@field timeout? number seconds without progress; 60
 

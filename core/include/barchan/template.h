@@ -31,11 +31,12 @@
  * whoever opens the folder on the host. It needs what copy-on-write mounts need (barchan_mount):
  * Linux 6.6, overlayfs, and as root a file system that can map owners.
  *
- * Locks. A sandbox holds its template until nothing of it runs any more; so long the template can
- * be neither removed nor replaced (BARCHAN_EBUSY). A program that is killed leaves the old
+ * Locks. A sandbox holds its template until nothing of it runs any more; so long the template
+ * cannot be removed (BARCHAN_EBUSY). It can be replaced: those who have the old one keep it, and it
+ * goes with the last of them. A program that is killed leaves the old
  * template, the new one, or a folder without a name, which the next list or snapshot
- * removes. Nothing waits for the disk: after a failure of power a template that was made just before
- * may be damaged.
+ * removes. Nothing waits for the disk: after a failure of power a template that was made just
+ * before may be damaged.
  *
  * All of it works on detached sandboxes, too (barchan/detached.h): the files come over the
  * connection. Files of the host are written on the runtime's thread, as they come.
@@ -68,7 +69,7 @@ typedef struct barchan_snapshot_call barchan_snapshot_call;
 
 typedef struct barchan_snapshot_options {
     size_t struct_size;
-    int replace;        /* 1: in the place of one that has this name and that nobody uses */
+    int replace;        /* 1: in the place of one that has this name */
     const char *note;   /* kept in the manifest, at most 4000 bytes; may be NULL */
     int64_t timeout_ms; /* 0: 60 s without progress */
     barchan_cancel *cancel;
@@ -79,7 +80,7 @@ typedef void (*barchan_snapshot_fn)(const barchan_template *info, const barchan_
                                     void *ud);
 
 /* Makes a template of the sandbox's files and waits. The sandbox lives on, and may be paused.
- * BARCHAN_EBUSY: something runs in it, or the template to replace is in use; BARCHAN_EEXISTS: there
+ * BARCHAN_EBUSY: something runs in it; BARCHAN_EEXISTS: there
  * is one of this name; BARCHAN_ELIMIT: more than the sandbox's limits allow, or too deep;
  * BARCHAN_EPERMISSION: what cannot be read. On failure everything is as before. `info` may be NULL;
  * clear it when this returned 0. */
