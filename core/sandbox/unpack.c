@@ -41,6 +41,7 @@ struct bc_unpack {
     struct timespec file_time;
     uint64_t file_size, file_at;
     uint32_t extent_left;
+    int hole_last;      /* its end is in no extent */
     unsigned char *ids; /* bits of those that came */
     bc_buf in;
     int done, failed;
@@ -191,6 +192,7 @@ static int begin_file(bc_unpack *u, bc_wire_reader *in, barchan_error *err)
     u->file_size = size;
     u->file_at = 0;
     u->extent_left = 0;
+    u->hole_last = 0;
     return id == 0 ? 0 : note_id(u, id, name, err);
 }
 
@@ -199,7 +201,7 @@ static int end_file(bc_unpack *u, barchan_error *err)
     const struct timespec times[2] = {u->file_time, u->file_time};
     if (u->file_at != u->file_size) return broken("a file of another size", err);
     int fd = steal_fd(&u->file_fd), rc = 0;
-    if (ftruncate(fd, (off_t)u->file_size) < 0 || fchmod(fd, u->file_mode) < 0 ||
+    if ((u->hole_last && ftruncate(fd, (off_t)u->file_size) < 0) || fchmod(fd, u->file_mode) < 0 ||
         futimens(fd, times) < 0) {
         rc = failed("write", "a file", err);
     }
@@ -218,6 +220,7 @@ static int begin_extent(bc_unpack *u, bc_wire_reader *in, barchan_error *err)
     if (len == BC_PACK_HOLE) {
         if (hole == 0 || hole > u->file_size - u->file_at) return broken("a hole", err);
         u->file_at += hole;
+        u->hole_last = 1;
         return 0;
     }
     if (len > BC_PACK_MAX_EXTENT || len > u->file_size - u->file_at) {
@@ -229,6 +232,7 @@ static int begin_extent(bc_unpack *u, bc_wire_reader *in, barchan_error *err)
                             (unsigned long long)u->limits.bytes);
     }
     u->extent_left = len;
+    u->hole_last = 0;
     return 0;
 }
 
