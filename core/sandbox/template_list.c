@@ -126,7 +126,9 @@ static int open_directory(barchan_runtime *rt, const char *name, barchan_error *
     char path[PATH_MAX];
     int rc = bc_runtime_check(rt, err);
     if (rc == 0 && name != NULL) rc = bc_template_check_name(name, err);
-    return rc < 0 ? rc : bc_templates_open(path, sizeof path, err);
+    if (rc == 0) rc = bc_templates_open(path, sizeof path, 0, err);
+    if (rc == BARCHAN_ENOTFOUND && name != NULL) rc = bc_template_not_found(-1, name, err);
+    return rc;
 }
 
 int barchan_template_info(barchan_runtime *rt, const char *name, barchan_template *info,
@@ -179,7 +181,10 @@ int barchan_template_list(barchan_runtime *rt, barchan_templates *templates, bar
     struct names cleanup_names names = {0};
     if (templates == NULL) return bc_error_set(err, BARCHAN_EINVAL, "templates is NULL");
     *templates = (barchan_templates){0};
-    cleanup_close int dir = open_directory(rt, NULL, err);
+    barchan_error why;
+    cleanup_close int dir = open_directory(rt, NULL, &why);
+    if (dir == BARCHAN_ENOTFOUND) return 0; /* there are none yet */
+    if (dir < 0 && err != NULL) *err = why;
     if (dir < 0) return dir;
     templates->removed = bc_templates_sweep(dir);
     int rc = read_names(dir, &names, err);

@@ -59,8 +59,8 @@ int bc_template_id_of(int dir_fd, const char *name, char id[BC_TEMPLATE_ID_LEN +
 
 /* ---- the directory ---- */
 
-/* $XDG_DATA_HOME, or what stands for it; it is made where it is missing. */
-static int open_data_home(char *path, size_t cap, barchan_error *err)
+/* $XDG_DATA_HOME, or what stands for it. */
+static int find_data_home(char *path, size_t cap, barchan_error *err)
 {
     const char *data = secure_getenv("XDG_DATA_HOME"), *home = secure_getenv("HOME");
     int n;
@@ -69,25 +69,37 @@ static int open_data_home(char *path, size_t cap, barchan_error *err)
     } else if (home != NULL && home[0] == '/') {
         n = snprintf(path, cap, "%s/.local/share", home);
     } else {
-        return bc_error_set(err, BARCHAN_ENOTFOUND,
+        return bc_error_set(err, BARCHAN_EUNSUPPORTED,
                             "there is no place for templates: set XDG_DATA_HOME or HOME");
     }
     if (n < 0 || (size_t)n + 64 > cap) return bc_error_set_os(err, ENAMETOOLONG, "XDG_DATA_HOME");
+    return 0;
+}
+
+static void make_parents(char *path)
+{
     for (char *at = strchr(path + 1, '/');; at = strchr(at + 1, '/')) {
         if (at != NULL) *at = '\0';
         mkdir(path, 0700); /* where it cannot, it is there, or the last is missed */
-        if (at == NULL) break;
+        if (at == NULL) return;
         *at = '/';
     }
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return fd >= 0 ? fd : bc_error_set_os(err, errno, "open the directory %s", path);
 }
 
-int bc_templates_open(char *path, size_t cap, barchan_error *err)
+int bc_templates_open(char *path, size_t cap, int make, barchan_error *err)
 {
     static const char variable[] = "XDG_DATA_HOME";
-    cleanup_close int base = open_data_home(path, cap, err);
-    if (base < 0) return base;
+    int rc = find_data_home(path, cap, err);
+    if (rc < 0) return rc;
+    if (make) make_parents(path);
+    cleanup_close int base = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (base < 0 && (make || (errno != ENOENT && errno != EACCES))) {
+        return bc_error_set_os(err, errno, "open the directory %s", path);
+    }
+    if (!make &&
+        (base < 0 || (faccessat(base, "barchan/templates", F_OK, 0) < 0 && errno == ENOENT))) {
+        return bc_error_set(err, BARCHAN_ENOTFOUND, "there are no templates yet");
+    }
     cleanup_close int barchan = bc_own_dir_open(base, "barchan", 0700, path, variable, err);
     if (barchan < 0) return barchan;
     size_t len = strlen(path);
@@ -201,7 +213,8 @@ int bc_template_use_open(bc_template_use *use, const char *name, barchan_error *
     *use = (bc_template_use){.dir_fd = -1, .fd = -1};
     int rc = is_id(name) ? 0 : bc_template_check_name(name, err);
     if (rc < 0) return rc;
-    cleanup_close int dir = bc_templates_open(path, sizeof path, err);
+    cleanup_close int dir = bc_templates_open(path, sizeof path, 0, err);
+    if (dir == BARCHAN_ENOTFOUND) return bc_template_not_found(-1, name, err);
     if (dir < 0) return dir;
     cleanup_close int lock = bc_templates_lock(dir, err);
     if (lock < 0) return lock;
@@ -277,7 +290,7 @@ int bc_template_begin(bc_template_build *build, barchan_error *err)
 {
     char path[PATH_MAX];
     *build = (bc_template_build){.dir_fd = -1, .fd = -1};
-    cleanup_close int dir = bc_templates_open(path, sizeof path, err);
+    cleanup_close int dir = bc_templates_open(path, sizeof path, 1, err);
     if (dir < 0) return dir;
     bc_templates_sweep(dir);
     cleanup_close int lock = bc_templates_lock(dir, err);

@@ -36,8 +36,8 @@ int bc_template_of_profile(barchan_sandbox *sbx, const char *name, barchan_error
 void bc_template_let_go(barchan_sandbox *sbx);
 /* What the launcher has below the trees: "host" or a path. */
 const char *bc_template_base(const barchan_sandbox *sbx);
-/* The directory; `path` gets its path. */
-int bc_templates_open(char *path, size_t cap, barchan_error *err);
+/* The directory; `path` gets its path. Without `make` it is not made: BARCHAN_ENOTFOUND. */
+int bc_templates_open(char *path, size_t cap, int make, barchan_error *err);
 /* A descriptor that is the lock. */
 int bc_templates_lock(int dir_fd, barchan_error *err);
 /* What a name leads to: 0 or -ENOENT. */

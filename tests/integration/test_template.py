@@ -32,6 +32,8 @@ def copies_work():
 
 
 def folders():
+    if not os.path.exists(TEMPLATES):
+        return []
     return [name for name in os.listdir(TEMPLATES) if name.startswith(".t-")]
 
 
