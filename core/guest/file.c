@@ -126,11 +126,12 @@ static bool may_run(struct init *init, struct file_request *request, uint32_t st
 {
     char words[BC_FRAME_MAX_MESSAGE];
     struct file_result why = {.status = BC_WIRE_EBUSY, .words = "a snapshot is being taken"};
-    if (quiet_is_packing(init) && !quiet_may_run(request->op)) {
+    bool packs = request->op == BC_FILE_OP_PACK;
+    if (!packs && quiet_is_packing(init) && !quiet_may_run(request->op)) {
         refuse_with(init, stream, &why);
         return false;
     }
-    if (request->op != BC_FILE_OP_PACK) return true;
+    if (!packs) return true;
     request->hidden_places = find_hidden(init);
     if (quiet_check(init, &why, words, sizeof words)) return true;
     refuse_with(init, stream, &why);

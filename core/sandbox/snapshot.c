@@ -17,6 +17,7 @@
 struct snapshot {
     barchan_snapshot_call call; /* first */
     barchan_sandbox *sbx;       /* a reference */
+    int taking;                 /* counted in sbx->snapshots */
     bc_snapshot_fn done;
     void *ud;
     char *name; /* NULL: none */
@@ -35,10 +36,8 @@ static void free_snapshot(struct snapshot *s)
     bc_unpack_free(s->unpack);
     bc_template_end(&s->build);
     barchan_template_clear(&s->info);
-    if (s->sbx != NULL) {
-        s->sbx->snapshots--;
-        bc_sandbox_unref(s->sbx);
-    }
+    if (s->taking) s->sbx->snapshots--;
+    if (s->sbx != NULL) bc_sandbox_unref(s->sbx);
     free(s->name);
     free(s);
 }
@@ -62,15 +61,21 @@ static void on_token(void *ud)
 
 /* ---- what comes ---- */
 
+/* What breaks the rules of the stream ends the sandbox, and nothing else. */
+static void end_for(struct snapshot *s)
+{
+    barchan_error why = s->error;
+    if (why.code == BARCHAN_EPROTOCOL) {
+        bc_sandbox_end(s->sbx, BARCHAN_END_PROTOCOL_ERROR, &why);
+    }
+}
+
 static int on_bytes(const void *data, size_t len, void *ud)
 {
     struct snapshot *s = ud;
     if (s->error.code != 0) return -1;
     int rc = bc_unpack_write(s->unpack, data, len, &s->error);
-    if (rc == BARCHAN_EPROTOCOL) {
-        barchan_error why = s->error;
-        bc_sandbox_end(s->sbx, BARCHAN_END_PROTOCOL_ERROR, &why);
-    }
+    if (rc < 0) end_for(s);
     return rc < 0 ? -1 : 0;
 }
 
@@ -85,7 +90,10 @@ static int complete(struct snapshot *s)
 {
     bc_unpack_totals totals;
     int rc = bc_unpack_finish(s->unpack, &totals, &s->error);
-    if (rc < 0) return rc;
+    if (rc < 0) {
+        end_for(s);
+        return rc;
+    }
     s->info.created_ms = wall_clock_ms();
     s->info.bytes = totals.bytes;
     s->info.entries = totals.entries;
@@ -101,6 +109,8 @@ static void on_packed(barchan_file_result *result, const barchan_error *err, voi
     s->file = NULL;
     if (s->error.code == 0 && err != NULL) s->error = *err;
     if (s->error.code == 0) complete(s);
+    s->sbx->snapshots--; /* the callback may run commands again */
+    s->taking = 0;
     if (s->error.code != 0) {
         bc_error_context(&s->error, s->name == NULL ? "fork" : "snapshot");
         s->error.where[0] = '\0';
@@ -150,6 +160,7 @@ static int open_snapshot(struct snapshot *s, barchan_sandbox *sbx, const char *n
     s->sbx = sbx;
     bc_sandbox_ref(sbx);
     sbx->snapshots++;
+    s->taking = 1;
     s->replace = options->replace != 0;
     s->name = name == NULL ? NULL : strdup(name);
     s->info.name = strdup(name == NULL ? "" : name);

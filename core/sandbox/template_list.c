@@ -56,46 +56,56 @@ static int read_names(int dir_fd, struct names *names, barchan_error *err)
     return rc;
 }
 
-static int has_link(int dir_fd, const struct names *names, const char *id)
+/* The folders that have a name. */
+static void read_ids(int dir_fd, const struct names *names, struct names *ids)
 {
-    char target[BC_TEMPLATE_ID_LEN + 1];
+    char id[BC_TEMPLATE_ID_LEN + 1];
+    ids->list = calloc(names->count + 1, sizeof *ids->list);
+    for (size_t i = 0; ids->list != NULL && i < names->count; i++) {
+        if (names->list[i][0] == '.' || bc_template_id_of(dir_fd, names->list[i], id) < 0) continue;
+        char *copy = strdup(id);
+        if (copy != NULL) ids->list[ids->count++] = copy;
+    }
+}
+
+static int has(const struct names *names, const char *name)
+{
     for (size_t i = 0; i < names->count; i++) {
-        const char *name = names->list[i];
-        if (name[0] != '.' && bc_template_id_of(dir_fd, name, target) == 0 &&
-            strcmp(target, id) == 0) {
-            return 1;
-        }
+        if (strcmp(names->list[i], name) == 0) return 1;
     }
     return 0;
 }
 
 /* ---- what was left behind ---- */
 
-/* A folder without a name that nobody has locked. While it is locked it is ours to remove. */
-static size_t sweep_folder(int dir_fd, const char *id, int lock_fd)
+/* What begins with a dot and may be one; looked at again under the lock, under which names are
+ * given. A folder that nobody else has locked then is ours to remove. */
+static size_t sweep_one(int dir_fd, const char *name)
 {
-    cleanup_close int fd = bc_template_lock(dir_fd, id, LOCK_EX);
-    flock(lock_fd, LOCK_UN); /* others need not wait for what may be many files */
-    if (fd < 0) return 0;
-    return bc_tree_remove(dir_fd, id) == 0;
+    cleanup_close int lock = bc_templates_lock(dir_fd, NULL);
+    if (lock < 0) return 0;
+    if (strncmp(name, ".n-", 3) == 0) {
+        unlinkat(dir_fd, name, 0);
+        return 0;
+    }
+    if (bc_template_has_name(dir_fd, name)) return 0;
+    cleanup_close int fd = bc_template_lock(dir_fd, name, LOCK_EX);
+    close(steal_fd(&lock)); /* others need not wait for what may be many files */
+    return fd >= 0 && bc_tree_remove(dir_fd, name) == 0;
 }
 
 size_t bc_templates_sweep(int dir_fd)
 {
     struct names cleanup_names names = {0};
+    struct names cleanup_names ids = {0};
     size_t removed = 0;
     if (read_names(dir_fd, &names, NULL) < 0) return 0;
+    read_ids(dir_fd, &names, &ids);
     for (size_t i = 0; i < names.count; i++) {
         const char *name = names.list[i];
-        if (name[0] != '.' || strlen(name) != BC_TEMPLATE_ID_LEN) continue;
-        cleanup_close int lock = bc_templates_lock(dir_fd, NULL);
-        if (lock < 0) return removed;
-        if (strncmp(name, ".n-", 3) == 0) { /* names are given under the lock */
-            unlinkat(dir_fd, name, 0);
-        } else if (strncmp(name, ".t-", 3) == 0) {
-            struct names cleanup_names now = {0};
-            if (read_names(dir_fd, &now, NULL) < 0) return removed;
-            if (!has_link(dir_fd, &now, name)) removed += sweep_folder(dir_fd, name, lock);
+        int ours = strncmp(name, ".t-", 3) == 0 || strncmp(name, ".n-", 3) == 0;
+        if (ours && strlen(name) == BC_TEMPLATE_ID_LEN && !has(&ids, name)) {
+            removed += sweep_one(dir_fd, name);
         }
     }
     return removed;

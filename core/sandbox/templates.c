@@ -86,6 +86,20 @@ static void make_parents(char *path)
     }
 }
 
+/* Nobody else may put another directory in the place of ours: the launcher opens it by its path. */
+static int check_owner(int fd, const char *path, barchan_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) == 0 && (st.st_uid == geteuid() || st.st_uid == 0) &&
+        ((st.st_mode & 022) == 0 || (st.st_mode & S_ISVTX) != 0)) {
+        return 0;
+    }
+    return bc_error_set(err, BARCHAN_EPERMISSION,
+                        "%s: others can change it: set XDG_DATA_HOME to a directory that only you "
+                        "can write to",
+                        path);
+}
+
 int bc_templates_open(char *path, size_t cap, int make, barchan_error *err)
 {
     static const char variable[] = "XDG_DATA_HOME";
@@ -100,6 +114,8 @@ int bc_templates_open(char *path, size_t cap, int make, barchan_error *err)
         (base < 0 || (faccessat(base, "barchan/templates", F_OK, 0) < 0 && errno == ENOENT))) {
         return bc_error_set(err, BARCHAN_ENOTFOUND, "there are no templates yet");
     }
+    rc = check_owner(base, path, err);
+    if (rc < 0) return rc;
     cleanup_close int barchan = bc_own_dir_open(base, "barchan", 0700, path, variable, err);
     if (barchan < 0) return barchan;
     size_t len = strlen(path);
@@ -239,7 +255,7 @@ int bc_template_use_open(bc_template_use *use, const char *name, barchan_error *
     return 0;
 }
 
-static int has_name(int dir_fd, const char *id)
+int bc_template_has_name(int dir_fd, const char *id)
 {
     char target[BC_TEMPLATE_ID_LEN + 1];
     int found = 0, fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -265,7 +281,8 @@ static void remove_unused(int dir_fd, int fd, const char *id)
 void bc_template_release(bc_template_use *use)
 {
     if (use->path != NULL && use->fd >= 0) {
-        if (!has_name(use->dir_fd, use->id)) remove_unused(use->dir_fd, use->fd, use->id);
+        if (!bc_template_has_name(use->dir_fd, use->id))
+            remove_unused(use->dir_fd, use->fd, use->id);
         close(use->fd);
         close(use->dir_fd);
     }
@@ -355,7 +372,7 @@ int bc_template_publish(bc_template_build *build, const char *name, int replace,
 void bc_template_end(bc_template_build *build)
 {
     if (build->id[0] != '\0' && build->fd >= 0) {
-        if (!has_name(build->dir_fd, build->id)) {
+        if (!bc_template_has_name(build->dir_fd, build->id)) {
             remove_unused(build->dir_fd, build->fd, build->id);
         }
         close(build->fd);

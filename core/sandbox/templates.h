@@ -42,6 +42,8 @@ int bc_templates_open(char *path, size_t cap, int make, barchan_error *err);
 int bc_templates_lock(int dir_fd, barchan_error *err);
 /* What a name leads to: 0 or -ENOENT. */
 int bc_template_id_of(int dir_fd, const char *name, char id[BC_TEMPLATE_ID_LEN + 1]);
+/* Whether a name leads to it; 1 when that cannot be known. */
+int bc_template_has_name(int dir_fd, const char *id);
 /* Its folder with this lock (LOCK_SH or LOCK_EX), or -errno; -EWOULDBLOCK: others have it. */
 int bc_template_lock(int dir_fd, const char *id, int lock);
 /* "'a', 'b'; barchan template build NAME …": for errors. */
