@@ -262,6 +262,7 @@ int bc_template_has_name(int dir_fd, const char *id)
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     const struct dirent *entry;
     while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
+        if (entry->d_name[0] == '.') continue; /* a name that was about to be given is none */
         found = bc_template_id_of(dir_fd, entry->d_name, target) == 0 && strcmp(target, id) == 0;
     }
     if (dir == NULL) return 1; /* not known: it stays */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -269,6 +270,33 @@ START_TEST(killed_at_any_moment)
 }
 END_TEST
 
+/* Killed with a name in hand, and with a folder that nobody has: both go at once. */
+START_TEST(what_is_left_over)
+{
+    barchan_templates all;
+    snapshot("kept");
+    ck_assert_int_eq(mkdir(at("share/barchan/templates/.t-0123456789abcdef"), 0700), 0);
+    put("share/barchan/templates/.t-0123456789abcdef/file", "text", 0000);
+    ck_assert_int_eq(
+        symlink(".t-0123456789abcdef", at("share/barchan/templates/.n-0123456789abcdef")), 0);
+    ck_assert_int_eq(
+        symlink(".t-1123456789abcdef", at("share/barchan/templates/.n-1123456789abcdef")), 0);
+    put("share/barchan/templates/.other", "nobody's business", 0600);
+    ck_assert_int_eq(barchan_template_list(rt, &all, NULL), 0);
+    ck_assert_uint_eq(all.removed, 1);
+    ck_assert_uint_eq(all.count, 1);
+    barchan_templates_clear(&all);
+    ck_assert_int_eq(count_folders(), 1);
+    char path[256];
+    ck_assert_int_lt(readlink(at("share/barchan/templates/.n-0123456789abcdef"), path, sizeof path),
+                     0);
+    ck_assert_int_lt(readlink(at("share/barchan/templates/.n-1123456789abcdef"), path, sizeof path),
+                     0);
+    host_has("share/barchan/templates/.other", "nobody's business");
+    begin_from("kept");
+}
+END_TEST
+
 START_TEST(a_full_disk)
 {
     if (!is_root() && skip("only root mounts")) return;
@@ -300,11 +328,17 @@ int main(void)
 {
     if (!copies_work()) return 77;
     Suite *suite = suite_create("sandbox_fork");
-    const TTest *const tests[] = {none_sees_another, the_profile_is_the_parents,
-                                  forks_of_forks,    many,
-                                  all_or_nothing,    cancelled_at_any_moment,
-                                  the_runtime_ends,  killed_at_any_moment,
-                                  a_full_disk,       NULL};
+    const TTest *const tests[] = {none_sees_another,
+                                  the_profile_is_the_parents,
+                                  forks_of_forks,
+                                  many,
+                                  all_or_nothing,
+                                  cancelled_at_any_moment,
+                                  the_runtime_ends,
+                                  killed_at_any_moment,
+                                  what_is_left_over,
+                                  a_full_disk,
+                                  NULL};
     add_tests(suite, "fork", setup_templates, teardown_templates, tests);
     return run_suite(suite);
 }
