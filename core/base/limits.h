@@ -206,6 +206,17 @@
 /* Queries answered before anything else gets its turn. */
 #define BC_EGRESS_MAX_QUERIES 64
 
+/* Templates. Whoever has their directory locked makes a few calls with it. */
+#define BC_TEMPLATE_LOCK_MS 2000
+/* A list of commands, for people. */
+#define BC_TEMPLATE_MAX_NOTE_BYTES 4000
+/* A note and a path, each byte escaped, and some numbers. */
+#define BC_TEMPLATE_MAX_MANIFEST ((size_t)64 << 10)
+/* Each is looked at by every list; a person has a few dozen. */
+#define BC_TEMPLATE_MAX_NAMES 10000
+/* The largest file of ext4. */
+#define BC_TEMPLATE_MAX_FILE_BYTES (16ULL << 40)
+
 /* Times and bytes that a guest says it has used: a few of them may be added. */
 #define BC_USAGE_MAX ((uint64_t)INT64_MAX / 8)
 

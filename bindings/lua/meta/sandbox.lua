@@ -5,7 +5,7 @@
 --- `nil, err` means that it could not be asked for.
 
 ---@class barchan.SandboxOptions
----@field template? string "host" (default) shows this machine's /usr; or a root directory
+---@field template? string "host" (default) shows this machine's /usr; or a snapshot's name, or a root directory
 ---@field network? string|barchan.NetworkOptions "off" (default), or as in the topic network
 ---@field lease? number seconds that it may live; 1800
 ---@field limits? { memory: integer, cpus: number, pids: integer, disk: integer, files: integer, open_files: integer, output: integer, cpu_seconds: number, wall: number } memory, disk, output in bytes; status().layers tells what holds each

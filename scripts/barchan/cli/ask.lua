@@ -34,7 +34,7 @@ prompt from standard input.
   --policy A,B        built-in policies: rules that are asked before each call
   --policy-dir DIR    policy files of your own, all of them; may be repeated
   --watch             let edits of these files take effect at the model's next turn
-  --template T        "host" (default) or a root directory
+  --template T        "host" (default), a name of barchan template list, or a root directory
   --network M         what its sandbox may reach: off (default), restricted, open, allow=A,B; --allow E
                       and --deny E for single hosts; see barchan network --help
   --timeout S         seconds for the whole run

@@ -17,7 +17,8 @@ usage: barchan exec [OPTIONS] -- COMMAND [ARGUMENT…]
 
 Runs a command in a fresh sandbox and passes its output on. The sandbox ends with the command.
 
-  --template T   "host" (this machine's /usr, read-only; the default) or a root directory
+  --template T   "host" (this machine's /usr, read-only; the default), a name of barchan template
+                 list, or a root directory
   --timeout S    seconds until the command is killed (default: 60)
   --env K=V      a variable for the command; may be repeated
   --cwd D        working directory (default: /workspace)

@@ -15,7 +15,8 @@ usage: barchan shell [OPTIONS] [-- COMMAND [ARGUMENT…]]
 Runs a shell (bash, where the template has it, or sh), or another program, at a terminal in a fresh
 sandbox. The sandbox ends with it.
 
-  --template T   "host" (this machine's /usr, read-only; the default) or a root directory
+  --template T   "host" (this machine's /usr, read-only; the default), a name of barchan template
+                 list, or a root directory
   --lease S      seconds until the sandbox ends (default: 3600)
   --env K=V      a variable for the program; may be repeated
   --cwd D        working directory (default: /workspace)
