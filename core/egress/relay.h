@@ -52,6 +52,7 @@ struct bc_relay {
     int looked_at;         /* the program's first bytes have been */
     int refusal_sent;
     uint32_t inside; /* the address that the program connected to */
+    int named;       /* a name led there, and is held */
     unsigned port;
     size_t ledger; /* number of its host there */
     uint64_t sent, received;
