@@ -75,6 +75,72 @@ START_TEST(what_ends_within_its_first_words_is_refused)
 }
 END_TEST
 
+/* ---- what a program asks the name service ---- */
+
+static barchan_exec_result ask(const char *cases)
+{
+    char arguments[128];
+    snprintf(arguments, sizeof arguments, "%d %s", net_port(server), cases);
+    return run_script("network_names.py", arguments);
+}
+
+START_TEST(odd_questions_get_no_address)
+{
+    make_echoing();
+    barchan_exec_result result = ask("fine");
+    each_was(&result, "address", "", 6);
+    was_not_denied(&result);
+    result = ask("nothing");
+    each_was(&result, "nothing", "", 9);
+    was_not_denied(&result);
+    result = ask("odd");
+    each_was(&result, "error", "silence", 23);
+    was_not_denied(&result);
+    result = ask("fine"); /* it is still there */
+    each_was(&result, "address", "", 6);
+    was_not_denied(&result);
+}
+END_TEST
+
+START_TEST(there_is_no_other_name_server)
+{
+    make_echoing();
+    barchan_exec_result result = ask("other_servers");
+    each_was(&result, "silence", "", 13);
+    barchan_exec_result_clear(&result);
+    ck_assert_int_eq(net_accepted(server), 0);
+}
+END_TEST
+
+START_TEST(a_flood_of_names_moves_no_name_in_use)
+{
+    make_echoing();
+    barchan_exec_result result = ask("flood");
+    each_was(&result, "echo", "", 5);
+    was_not_denied(&result);
+}
+END_TEST
+
+START_TEST(an_older_connection_gives_up_no_name)
+{
+    make_echoing();
+    barchan_exec_result result = ask("stale");
+    each_was(&result, "echo", "", 2);
+    barchan_exec_result_clear(&result);
+}
+END_TEST
+
+START_TEST(a_name_that_was_given_up_leads_nowhere)
+{
+    make_echoing();
+    barchan_exec_result result = ask("given_up");
+    each_was(&result, "closed", "", 1);
+    ck_assert_uint_eq(result.denied_count, 1);
+    ck_assert_int_eq(net_accepted(server), 0);
+    barchan_exec_result_clear(&result);
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {what_is_rightly_said_arrives,
@@ -82,6 +148,11 @@ int main(void)
                                   http_for_another_host_is_refused,
                                   it_is_refused_byte_by_byte,
                                   what_ends_within_its_first_words_is_refused,
+                                  odd_questions_get_no_address,
+                                  there_is_no_other_name_server,
+                                  a_flood_of_names_moves_no_name_in_use,
+                                  an_older_connection_gives_up_no_name,
+                                  a_name_that_was_given_up_leads_nowhere,
                                   NULL};
     Suite *suite = suite_create("network_hostile");
     add_tests(suite, "network_hostile", setup_network, teardown_network, tests);
