@@ -66,7 +66,7 @@ ODD = {
     "cut_short": query(b"served.example")[:-3], "with_answers": query(b"served.example", counts=(1, 1, 0, 0)),
     "everything": query(b"served.example", 255), "a_transfer": query(b"served.example", 252),
     "chaos": query(b"version.bind", 16, 3), "an_update": query(b"served.example", flags=0x2800),
-   
+
     "an_answer": query(b"served.example", flags=0x8180), "a_header_alone": query(b"")[:12],
     "one_byte": b"x", "empty": b"", "huge": query(b"served.example") + bytes(60000),
 }

@@ -114,16 +114,22 @@ void was_not_denied(barchan_exec_result *result)
     barchan_exec_result_clear(result);
 }
 
-barchan_exec_result run_script(const char *name, const char *arguments)
+void put_script(const char *name)
 {
     static char text[65536];
-    char path[512], command[512];
+    char path[512];
     snprintf(path, sizeof path, "%s/%s", GUEST_SCRIPTS, name);
     FILE *file = fopen(path, "re");
     ck_assert_msg(file != NULL, "%s", path);
     text[fread(text, 1, sizeof text - 1, file)] = '\0';
     fclose(file);
     file_put_text(name, text);
+}
+
+barchan_exec_result run_script(const char *name, const char *arguments)
+{
+    char command[512];
+    put_script(name);
     snprintf(command, sizeof command, "python3 %s %s", name, arguments);
     return sh(command);
 }

@@ -34,6 +34,7 @@ void was_not_denied(barchan_exec_result *result);
 
 /* Puts a script of tests/hostile into the sandbox and runs it with python3; the words after its
  * name are its arguments. */
+void put_script(const char *name);
 barchan_exec_result run_script(const char *name, const char *arguments);
 /* Each line of its output is a case and its outcome: all of them must end with one of these, of
  * which there may be two. */
