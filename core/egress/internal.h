@@ -71,7 +71,7 @@ const bc_address *bc_egress_known(const bc_egress *egress, const char *host);
 /* name_service.c: answers what has been asked. */
 void bc_egress_answer_names(bc_egress *egress);
 
-/* budget.c: how many bytes may be read now, at most `wanted`. 0: none before the timer. */
+/* budget.c: how many bytes may be read now, at most `wanted`. 0: none before the timer, or ever. */
 size_t bc_budget_take(bc_egress *egress, size_t wanted);
 void bc_budget_spend(bc_egress *egress, size_t bytes);
 int bc_budget_is_over(const bc_egress *egress);

@@ -44,7 +44,7 @@ static void let_go(bc_relay *relay)
     bc_egress *egress = relay->egress;
     relay->stage = STAGE_CLOSED;
     unlink_open(relay);
-    bc_names_release(egress->names, relay->inside);
+    if (relay->named) bc_names_release(egress->names, relay->inside);
     bc_question_leave(relay);
     bc_lookup_cancel(relay->lookup);
     bc_timer_close(relay->timer);
@@ -223,6 +223,7 @@ static int find_host(bc_relay *relay, const struct sockaddr_in *inside)
     if (name != NULL) {
         snprintf(relay->host, sizeof relay->host, "%s", name);
         bc_names_hold(relay->egress->names, relay->inside);
+        relay->named = 1;
         return 0;
     }
     bc_address_print(&address, relay->host);

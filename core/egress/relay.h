@@ -55,6 +55,7 @@ struct bc_relay {
     bc_request_stream *requests; /* each is looked at; NULL: another protocol */
     int refusal_sent;
     uint32_t inside; /* the address that the program connected to */
+    int named;       /* a name led there, and is held */
     unsigned port;
     size_t ledger; /* number of its host there */
     uint64_t sent, received;

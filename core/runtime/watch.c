@@ -9,20 +9,38 @@ struct bc_watch {
     bc_watch_fn fn;
     void *ud;
     unsigned wanted, ready;
+    int stopped; /* by libuv, which does that when there is an error on the descriptor */
 };
+
+static void on_poll(uv_poll_t *poll, int status, int events);
+
+static int start(bc_watch *watch, unsigned events)
+{
+    int wanted = (events & BC_READABLE ? UV_READABLE : 0) |
+                 (events & BC_WRITABLE ? UV_WRITABLE : 0) |
+                 (events & BC_HANGUP ? UV_DISCONNECT : 0);
+    int uv =
+        wanted == 0 ? uv_poll_stop(&watch->poll) : uv_poll_start(&watch->poll, wanted, on_poll);
+    if (uv == 0) watch->stopped = 0;
+    return uv;
+}
 
 static void deliver(bc_defer *defer)
 {
     bc_watch *watch = owner_of(defer, bc_watch, defer);
     unsigned events = watch->ready & (watch->wanted | BC_HANGUP);
     watch->ready = 0;
+    if (watch->stopped && start(watch, watch->wanted) == 0) bc_runtime_changed(watch->rt);
     if (events != 0) watch->fn(watch->ud, events);
 }
 
 static void on_poll(uv_poll_t *poll, int status, int events)
 {
     bc_watch *watch = poll->data;
-    if (status < 0) watch->ready |= BC_READABLE | BC_WRITABLE | BC_HANGUP;
+    if (status < 0) {
+        watch->ready |= BC_READABLE | BC_WRITABLE | BC_HANGUP;
+        watch->stopped = 1;
+    }
     if (events & UV_READABLE) watch->ready |= BC_READABLE;
     if (events & UV_WRITABLE) watch->ready |= BC_WRITABLE;
     if (events & UV_DISCONNECT) watch->ready |= BC_HANGUP;
@@ -50,12 +68,8 @@ int bc_watch_open(bc_watch **out, barchan_runtime *rt, int fd, bc_watch_fn fn, v
 
 int bc_watch_set(bc_watch *watch, unsigned events, barchan_error *err)
 {
-    if (events == watch->wanted) return 0;
-    int wanted = (events & BC_READABLE ? UV_READABLE : 0) |
-                 (events & BC_WRITABLE ? UV_WRITABLE : 0) |
-                 (events & BC_HANGUP ? UV_DISCONNECT : 0);
-    int uv =
-        wanted == 0 ? uv_poll_stop(&watch->poll) : uv_poll_start(&watch->poll, wanted, on_poll);
+    if (events == watch->wanted && !watch->stopped) return 0;
+    int uv = start(watch, events);
     if (uv < 0) return bc_error_set_os(err, -uv, "watch a descriptor");
     watch->wanted = events;
     bc_runtime_changed(watch->rt);

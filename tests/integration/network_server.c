@@ -4,6 +4,7 @@
 #include <check.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +20,7 @@ struct net_server {
     int fd, port;
     pthread_t thread;
     int accepted, open; /* atomic */
+    long received;      /* likewise */
     int count;
     struct peer {
         net_server *server;
@@ -38,12 +40,19 @@ static int send_all(int fd, const char *data, size_t len)
     return 0;
 }
 
+static ssize_t receive(const struct peer *peer, char *data, size_t cap)
+{
+    ssize_t n = recv(peer->fd, data, cap, 0);
+    if (n > 0) __atomic_add_fetch(&peer->server->received, n, __ATOMIC_SEQ_CST);
+    return n;
+}
+
 static void serve_http(const struct peer *peer)
 {
     char text[16384], body[128];
     size_t len = 0;
     while (len < sizeof text - 1) {
-        ssize_t n = recv(peer->fd, text + len, sizeof text - 1 - len, 0);
+        ssize_t n = receive(peer, text + len, sizeof text - 1 - len);
         if (n <= 0) return;
         len += (size_t)n;
         text[len] = '\0';
@@ -60,7 +69,7 @@ static void echo(const struct peer *peer)
 {
     char data[65536];
     ssize_t n;
-    while ((n = recv(peer->fd, data, sizeof data, 0)) > 0) {
+    while ((n = receive(peer, data, sizeof data)) > 0) {
         if (send_all(peer->fd, data, (size_t)n) < 0) return;
     }
 }
@@ -68,7 +77,7 @@ static void echo(const struct peer *peer)
 static void give(const struct peer *peer)
 {
     char data[65536] = {0};
-    ssize_t n = recv(peer->fd, data, 31, 0);
+    ssize_t n = receive(peer, data, 31);
     size_t left = n <= 0 ? 0 : strtoul(data, NULL, 10);
     memset(data, 'x', sizeof data);
     while (left > 0) {
@@ -91,6 +100,7 @@ static void *serve(void *ud)
     case NET_GREET: send_all(peer->fd, "220 hello\n", 10); /* fall through */
     case NET_ECHO: echo(peer); break;
     case NET_SOURCE: give(peer); break;
+    case NET_DEAF: poll(&(struct pollfd){.fd = peer->fd, .events = POLLRDHUP}, 1, -1); break;
     }
     shutdown(peer->fd, SHUT_RDWR);
     __atomic_sub_fetch(&peer->server->open, 1, __ATOMIC_SEQ_CST);
@@ -146,6 +156,11 @@ int net_accepted(const net_server *server)
 int net_open(const net_server *server)
 {
     return __atomic_load_n(&server->open, __ATOMIC_SEQ_CST);
+}
+
+long net_received(const net_server *server)
+{
+    return __atomic_load_n(&server->received, __ATOMIC_SEQ_CST);
 }
 
 void net_stop(net_server *server)

@@ -7,7 +7,8 @@ typedef enum net_kind {
     NET_ECHO,   /* gives back what it gets, until the end of that */
     NET_SWITCH, /* agrees to another protocol when something comes, then echoes */
     NET_GREET,  /* says "220 hello\n" first, then echoes */
-    NET_SOURCE  /* reads a number and a newline, sends so many bytes */
+    NET_SOURCE, /* reads a number and a newline, sends so many bytes */
+    NET_DEAF    /* reads nothing, until the client has ended */
 } net_kind;
 
 typedef struct net_server net_server;
@@ -20,6 +21,8 @@ int net_port(const net_server *server);
 /* Connections so far, and those that it has not seen the end of. */
 int net_accepted(const net_server *server);
 int net_open(const net_server *server);
+/* Bytes that it has read. */
+long net_received(const net_server *server);
 /* Ends it and its connections. */
 void net_stop(net_server *server);
 

@@ -113,3 +113,41 @@ void was_not_denied(barchan_exec_result *result)
     ck_assert_ptr_null(result->denied);
     barchan_exec_result_clear(result);
 }
+
+void put_script(const char *name)
+{
+    static char text[65536];
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s", GUEST_SCRIPTS, name);
+    FILE *file = fopen(path, "re");
+    ck_assert_msg(file != NULL, "%s", path);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    fclose(file);
+    file_put_text(name, text);
+}
+
+barchan_exec_result run_script(const char *name, const char *arguments)
+{
+    char command[512];
+    put_script(name);
+    snprintf(command, sizeof command, "python3 %s %s", name, arguments);
+    return sh(command);
+}
+
+void each_was(const barchan_exec_result *result, const char *outcome, const char *or_outcome,
+              int at_least)
+{
+    int count = 0;
+    ck_assert_msg(result->exit_code == 0, "%s%s", result->out.data, result->err_out.data);
+    for (const char *line = result->out.data; *line != '\0'; count++) {
+        int len = (int)strcspn(line, "\n"), name = (int)strcspn(line, " ");
+        const char *is = line + name + 1;
+        int is_len = len - name - 1;
+        int good =
+            (is_len == (int)strlen(outcome) && strncmp(is, outcome, strlen(outcome)) == 0) ||
+            (is_len == (int)strlen(or_outcome) && strncmp(is, or_outcome, strlen(or_outcome)) == 0);
+        ck_assert_msg(good, "%.*s, not %s", len, line, outcome);
+        line += len + (line[len] == '\n');
+    }
+    ck_assert_msg(count >= at_least, "%d cases: %s", count, result->out.data);
+}

@@ -32,6 +32,15 @@ void talk_says(const char *host, int port, const char *text, const char *words);
 void was_denied(barchan_exec_result *result, const char *host, int port, const char *rule);
 void was_not_denied(barchan_exec_result *result);
 
+/* Puts a script of tests/hostile into the sandbox and runs it with python3; the words after its
+ * name are its arguments. */
+void put_script(const char *name);
+barchan_exec_result run_script(const char *name, const char *arguments);
+/* Each line of its output is a case and its outcome: all of them must end with one of these, of
+ * which there may be two. */
+void each_was(const barchan_exec_result *result, const char *outcome, const char *or_outcome,
+              int at_least);
+
 #define GET(host) "GET / HTTP/1.1\\r\\nHost: " host "\\r\\n\\r\\n"
 
 #endif

@@ -97,6 +97,10 @@ START_TEST(no_more_than_max_bytes)
     barchan_exec_result result = sh(command);
     long got = strtol(result.out.data, NULL, 10);
     ck_assert_int_le(got, 1 << 20); /* the reset may take with it what was not read yet */
+    barchan_network_usage usage;
+    ck_assert_int_eq(barchan_sandbox_network(sbx, &usage, NULL), 0);
+    ck_assert_uint_le(usage.hosts[0].bytes_sent + usage.hosts[0].bytes_received, 1 << 20);
+    barchan_network_usage_clear(&usage);
     was_denied(&result, "served.example", net_port(server), "max_bytes");
     result = talk("served.example", net_port(server), "10\\n");
     ck_assert_uint_eq(result.out.len, 0);

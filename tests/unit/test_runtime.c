@@ -97,6 +97,29 @@ START_TEST(a_watch_is_level_triggered_and_silent_after_close)
 }
 END_TEST
 
+/* libuv stops watching what has an error. */
+START_TEST(a_watch_is_level_triggered_after_an_error)
+{
+    struct pair pair = {0};
+    ck_assert_int_eq(pipe(pair.fds), 0);
+    close(pair.fds[0]);
+    ck_assert_int_eq(bc_watch_open(&pair.watch, rt, pair.fds[1], on_pair, &pair, &err), 0);
+    ck_assert_int_eq(bc_watch_set(pair.watch, BC_WRITABLE, &err), 0);
+    barchan_runtime_pump(rt, 100, &err);
+    barchan_runtime_pump(rt, 100, &err);
+    ck_assert_int_eq(pair.calls, 2);
+    ck_assert_int_eq(bc_watch_set(pair.watch, BC_WRITABLE, &err), 0);
+    barchan_runtime_pump(rt, 100, &err);
+    ck_assert_int_eq(pair.calls, 3);
+    ck_assert_uint_ne(pair.events & BC_WRITABLE, 0);
+    ck_assert_int_eq(bc_watch_set(pair.watch, 0, &err), 0);
+    barchan_runtime_pump(rt, 50, &err);
+    ck_assert_int_eq(pair.calls, 3);
+    bc_watch_close(pair.watch);
+    close(pair.fds[1]);
+}
+END_TEST
+
 static int busy_code;
 
 static void wait_inside(void *ud)
@@ -341,9 +364,9 @@ END_TEST
 
 SUITE_MAIN("runtime", setup, teardown, a_timer_fires_once_and_can_be_set_again,
            pump_gives_up_after_its_timeout, a_watch_is_level_triggered_and_silent_after_close,
-           waiting_inside_a_callback_is_busy, the_descriptor_wakes_for_work_added_between_pumps,
-           posts_from_threads_all_run_here, posts_wake_a_host_that_watches_the_descriptor,
-           a_post_made_in_a_callback_wakes_it_too, a_post_that_is_queued_at_destroy_still_runs,
-           a_forked_child_is_refused, deferred_calls_do_not_starve_the_loop,
-           threads_have_runtimes_of_their_own, destroy_ends_with_what_was_left_open,
-           bad_arguments_are_errors)
+           a_watch_is_level_triggered_after_an_error, waiting_inside_a_callback_is_busy,
+           the_descriptor_wakes_for_work_added_between_pumps, posts_from_threads_all_run_here,
+           posts_wake_a_host_that_watches_the_descriptor, a_post_made_in_a_callback_wakes_it_too,
+           a_post_that_is_queued_at_destroy_still_runs, a_forked_child_is_refused,
+           deferred_calls_do_not_starve_the_loop, threads_have_runtimes_of_their_own,
+           destroy_ends_with_what_was_left_open, bad_arguments_are_errors)
