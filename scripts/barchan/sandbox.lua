@@ -343,10 +343,10 @@ local function core_profile(profile, mode, rules)
 end
 
 --- Creates a sandbox: template ("host", a snapshot's name, or a directory), network (see below), lease
---- (seconds, default 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
---- best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout (seconds),
---- mounts { { source, target, mode = "ro" | "rw" | "cow" }, … } of the host's folders and files (cow:
---- copy-on-write, what is written stays in the sandbox),
+--- (seconds, default 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds,
+--- wall }, env, best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout
+--- (seconds), mounts { { source, target, mode = "ro" | "rw" | "cow" }, … } of the host's folders and files
+--- (cow: copy-on-write, what is written stays in the sandbox),
 --- price { cpu_hour, vcpu_hour, gib_hour } and max_cost_micros. What holds each limit is in status().layers.
 --- network is "off" (default), "restricted" (this machine's package registries), "open" (public hosts) or a
 --- table: mode ("allow" by default, "restricted", "open"), allow and deny (lists of "host:port", "*.host",
