@@ -78,24 +78,17 @@ static void dial_failed(bc_relay *relay, int os_error)
     }
 }
 
-/* A public address may be this machine's own, where its services take the caller for a neighbour:
- * then the kernel would send from the very address that it sends to. */
+/* A public address may be this machine's own, where its services take the caller for a neighbour.
+ * Only what arrives here can be bound to. */
 static bool is_own(const bc_address *address)
 {
-    struct sockaddr_storage at, from;
-    socklen_t len = sockaddr_of(address, 9, &at), from_len = sizeof from;
-    bc_address own = {.family = address->family};
+    struct sockaddr_storage at;
+    socklen_t len = sockaddr_of(address, 0, &at);
     int fd = socket(address->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    int rc = fd < 0 ? -1 : connect(fd, (struct sockaddr *)&at, len); /* sends nothing */
-    if (rc == 0) rc = getsockname(fd, (struct sockaddr *)&from, &from_len);
-    if (fd >= 0) close(fd);
-    if (rc < 0) return false; /* no way leads there */
-    if (address->family == AF_INET) {
-        memcpy(own.bytes, &((struct sockaddr_in *)(void *)&from)->sin_addr, 4);
-    } else {
-        memcpy(own.bytes, &((struct sockaddr_in6 *)(void *)&from)->sin6_addr, 16);
-    }
-    return bc_address_equal(address, &own);
+    if (fd < 0) return false;
+    int rc = bind(fd, (struct sockaddr *)&at, len);
+    close(fd);
+    return rc == 0;
 }
 
 static void judge(bc_relay *relay, const bc_address *address)
