@@ -13,7 +13,7 @@ local sbx <close> = assert(barchan.sandbox {
   -- A sandbox sees nothing of this machine's settings.
   env = { PIP_INDEX_URL = os.getenv "PIP_INDEX_URL", PIP_TRUSTED_HOST = os.getenv "PIP_TRUSTED_HOST" },
 })
-local install = "pip install --break-system-packages --no-cache-dir --ignore-installed --no-deps --retries 0 --timeout 15 "
+local install = "pip install --break-system-packages --no-cache-dir --ignore-installed --no-deps --retries 0 "
 local r = assert(sbx:exec { sh = install .. package, timeout = 120 })
 print(r)
 for _, host in ipairs(assert(sbx:usage()).network) do

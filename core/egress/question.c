@@ -82,7 +82,10 @@ int bc_question_ask(bc_egress *egress, bc_relay *relay)
 {
     bc_question *question = find(egress, relay->host, relay->port);
     if (question == NULL) question = add(egress, relay->host, relay->port);
-    if (question == NULL) return 0;
+    if (question == NULL) { /* nobody said no: the policy's rule stands */
+        relay->stage = STAGE_NEW;
+        return 0;
+    }
     if (question->handle == NULL) return question->answer;
     relay->question = question;
     return -1;

@@ -133,4 +133,25 @@ def listen():
     time.sleep(1000)
 
 
+def queries():
+    """Asks the name service without end, and reads no answer."""
+    question = struct.pack(">6H", 1, 0x100, 1, 0, 0, 0) + b"\1a\7example\0" + struct.pack(">HH", 1, 1)
+    s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    s.connect(("198.18.0.1", 53))
+    say("up")
+    while True:
+        s.send(question)
+
+
+def hosts():
+    """Connects to many hosts, each once."""
+    for i in range(COUNT):
+        s = socket.create_connection((f"h{i}.example", 80), 30)
+        s.sendall(f"GET / HTTP/1.1\r\nHost: h{i}.example\r\n\r\n".encode())
+        while s.recv(4096):
+            pass
+        s.close()
+    say("done")
+
+
 {name: f for name, f in list(globals().items()) if callable(f) and name not in ("connect", "say")}[CASE]()

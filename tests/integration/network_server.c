@@ -107,11 +107,21 @@ static void *serve(void *ud)
     return NULL;
 }
 
+/* Waits for descriptors that are short; -1 at the end. */
+static int accept_next(const net_server *server)
+{
+    int fd;
+    while ((fd = accept(server->fd, NULL, NULL)) < 0 && errno == EMFILE) {
+        poll(NULL, 0, 10);
+    }
+    return fd;
+}
+
 static void *accept_all(void *ud)
 {
     net_server *server = ud;
     int fd;
-    while (server->count < MAX_CONNECTIONS && (fd = accept(server->fd, NULL, NULL)) >= 0) {
+    while (server->count < MAX_CONNECTIONS && (fd = accept_next(server)) >= 0) {
         struct peer *peer = &server->peers[server->count];
         *peer = (struct peer){.server = server, .fd = fd};
         __atomic_add_fetch(&server->open, 1, __ATOMIC_SEQ_CST);

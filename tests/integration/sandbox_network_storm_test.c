@@ -201,6 +201,119 @@ START_TEST(killed_programs_leave_nothing)
 }
 END_TEST
 
+START_TEST(a_flood_of_queries_takes_no_turn_of_others)
+{
+    make(NET_HTTP, 0);
+    make_other();
+    storm_until_up("queries", 0);
+    int64_t began = monotonic_ms();
+    for (int i = 0; i < 5; i++) {
+        other_is_served();
+    }
+    ck_assert_int_lt(monotonic_ms() - began, 15000);
+    end_storm();
+}
+END_TEST
+
+static int64_t processor_ms(void)
+{
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1000 +
+           (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1000;
+}
+
+/* A host with few descriptors left: it neither ends nor spins, and goes on afterwards. */
+START_TEST(descriptors_that_run_out_are_waited_for)
+{
+    make(NET_HTTP, 0);
+    make_other();
+    struct rlimit before, few;
+    getrlimit(RLIMIT_NOFILE, &before);
+    few = before;
+    few.rlim_cur = (rlim_t)count_fds() + 40;
+    setrlimit(RLIMIT_NOFILE, &few);
+    storm_until_up("half_open", 200);
+    int64_t used = processor_ms();
+    for (int64_t began = monotonic_ms(); monotonic_ms() - began < 1000;) {
+        barchan_runtime_pump(rt, 100, NULL);
+    }
+    ck_assert_int_lt(processor_ms() - used, 500);
+    ck_assert_uint_lt(open_now(sbx), 41);
+    setrlimit(RLIMIT_NOFILE, &before);
+    end_storm();
+    other_is_served();
+}
+END_TEST
+
+/* ---- what is kept ---- */
+
+static barchan_exec_result reach_many(int count)
+{
+    char arguments[64];
+    snprintf(arguments, sizeof arguments, "%d hosts %d", net_port(server), count);
+    barchan_exec_result result = run_script("network_storm.py", arguments);
+    ck_assert_msg(strcmp(result.out.data, "done\n") == 0, "%s%s", result.out.data,
+                  result.err_out.data);
+    return result;
+}
+
+static barchan_network_rules few_entries(void)
+{
+    return (barchan_network_rules){.allow = entries("served.example:@", "127.0.0.1:@", NULL)};
+}
+
+START_TEST(hosts_are_counted_together_when_they_are_many)
+{
+    make_sandbox(BARCHAN_NETWORK_ALLOW, few_entries());
+    barchan_exec_result result = reach_many(1500);
+    ck_assert_uint_eq(result.denied_count, 64);
+    barchan_exec_result_clear(&result);
+    barchan_network_usage usage;
+    uint64_t denied = 0;
+    ck_assert_int_eq(barchan_sandbox_network(sbx, &usage, NULL), 0);
+    ck_assert_uint_eq(usage.count, 1025);
+    for (size_t i = 0; i < usage.count; i++) {
+        denied += usage.hosts[i].denied;
+    }
+    ck_assert_uint_eq(denied, 1500);
+    ck_assert_str_eq(usage.hosts[1024].host, "");
+    ck_assert_uint_eq(usage.hosts[1024].denied, 1500 - 1024);
+    barchan_network_usage_clear(&usage);
+}
+END_TEST
+
+static void refuse(barchan_sandbox *sandbox, barchan_connect *connect, const char *host, int port,
+                   void *ud)
+{
+    (void)sandbox;
+    (void)host;
+    (void)port;
+    ++*(int *)ud;
+    barchan_connect_answer(connect, 0);
+}
+
+START_TEST(nobody_is_asked_without_end)
+{
+    int asked = 0;
+    barchan_network_rules rules = few_entries();
+    rules.on_connect = refuse;
+    rules.ud = &asked;
+    make_sandbox(BARCHAN_NETWORK_ALLOW, rules);
+    barchan_exec_result result = reach_many(250);
+    ck_assert_int_eq(asked, 250);
+    ck_assert_str_eq(result.denied[0].rule, "refused when asked");
+    barchan_exec_result_clear(&result);
+    result = reach_many(300);
+    ck_assert_int_eq(asked, 256);
+    barchan_exec_result_clear(&result);
+    /* The last of them were asked about no more, and are refused for want of an entry. */
+    result = talk("more.example", 80, GET("more.example"));
+    was_denied(&result, "more.example", 80, "not in the allow-list");
+    ck_assert_int_eq(asked, 256);
+}
+END_TEST
+
 /* ---- memory ---- */
 
 static void bounded_memory(net_kind kind, const char *name, int count, long limit_kib)
@@ -263,6 +376,10 @@ int main(void)
                                   slow_requests_take_their_own_sandboxs_places_only,
                                   a_storm_of_resets_leaves_nothing,
                                   killed_programs_leave_nothing,
+                                  a_flood_of_queries_takes_no_turn_of_others,
+                                  descriptors_that_run_out_are_waited_for,
+                                  hosts_are_counted_together_when_they_are_many,
+                                  nobody_is_asked_without_end,
                                   what_nobody_reads_is_not_gathered,
                                   what_no_server_reads_is_not_gathered,
                                   a_thousand_at_once,

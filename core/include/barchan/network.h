@@ -73,8 +73,9 @@ BARCHAN_API const char *barchan_network_event_name(barchan_network_event_kind ki
 
 /* A connection that no entry speaks of, waiting for an answer. */
 typedef struct barchan_connect barchan_connect;
-/* Called once for each host and port of a sandbox; must lead to one barchan_connect_answer, at once
- * or later. Connections wait meanwhile. The answer holds as long as the sandbox lives. */
+/* Called once for each host and port of a sandbox, for 256 of them at most; must lead to one
+ * barchan_connect_answer, at once or later. Connections wait meanwhile. The answer holds as long as
+ * the sandbox lives. */
 typedef void (*barchan_connect_fn)(barchan_sandbox *sbx, barchan_connect *connect, const char *host,
                                    int port, void *ud);
 /* Frees `connect`; also when the sandbox is gone by now. What is allowed is so for public addresses
