@@ -117,7 +117,7 @@ void bl_network_clear(bl_network *network)
     while (network->first != NULL) {
         free_news(take_news(network));
     }
-    bl_op_detach(&network->op);
+    bl_op_ready(&network->op); /* who waits for news is told that there is none any more */
 }
 
 /* ---- the profile ---- */

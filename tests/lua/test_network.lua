@@ -76,6 +76,16 @@ function T:test_questions_and_events()
   lu.assertEquals({ events[1].type, events[1].host, events[1].port }, { "denied", "yes.example", 80 })
 end
 
+function T:test_a_closed_handle_has_no_news()
+  local sbx = assert(barchan.sandbox { network = { allow = { "a.example" } } })
+  local handle = sbx.handle
+  sbx = nil -- luacheck: ignore
+  collectgarbage() -- or the list of sandboxes would have one that is closed
+  local waiter = barchan.spawn(function() return handle:network_news() end)
+  barchan.spawn(function() handle:close() end)
+  lu.assertEquals({ waiter:wait() }, { true })
+end
+
 function T:test_a_question_that_fails_is_a_no()
   local sbx <close> = assert(barchan.sandbox { network = { on_connect = function() error "oh" end } })
   lu.assertStrContains(get(sbx, "a.example").denied[1].rule, "refused when asked")
@@ -97,12 +107,14 @@ end
 
 function T:test_forks_have_the_network_too()
   local asked = {}
-  local sbx <close> = assert(barchan.sandbox { network = {
+  local sbx = assert(barchan.sandbox { network = {
     deny = { "denied.example" },
     on_connect = function(host) asked[#asked + 1] = host return false end,
   } })
   local forks = assert(sbx:fork(2))
   sbx.handle:close() -- what is asked is asked of the forks' own handles
+  sbx = nil -- luacheck: ignore
+  collectgarbage()
   for i, fork in ipairs(forks) do
     lu.assertStrContains(get(fork, "denied.example").denied[1].rule, "deny: denied.example")
     lu.assertStrContains(get(fork, "a.example").denied[1].rule, "refused when asked")
