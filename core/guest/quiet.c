@@ -80,6 +80,11 @@ bool quiet_check(const struct init *init, struct file_result *result, char *word
         const struct person *person = &census.of[i];
         if (person->state != 'Z' && !census_is_supervisor(init, person)) count++;
     }
+    for (unsigned i = 0; count == 0 && i < init->job_count; i++) {
+        if (init->jobs[i]->kind != JOB_EXEC || init->jobs[i]->stage >= JOB_DRAINING) continue;
+        PUT("a command is just being started");
+        return false;
+    }
     if (count == 0) return true;
     name_processes(init, &census, count, words, cap);
     return false;

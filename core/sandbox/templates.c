@@ -334,7 +334,7 @@ int bc_template_may_name(int dir_fd, const char *name, int replace, barchan_erro
     if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) return 0;
     if (!replace) {
         return bc_error_set(err, BARCHAN_EEXISTS,
-                            "there is a template '%s' already; replace it, or take another name",
+                            "there is a template '%s' already; replace it (the option 'replace'), or take another name",
                             name);
     }
     if (bc_template_id_of(dir_fd, name, id) == 0) return 0;
@@ -358,11 +358,21 @@ static int give_name(bc_template_build *build, const char *name, int replace, ba
     return 0;
 }
 
+/* What had the name goes, unless somebody uses it; the lock is held. */
+static void remove_replaced(int dir_fd, const char *id)
+{
+    cleanup_close int fd = id[0] == '\0' ? -1 : bc_template_lock(dir_fd, id, LOCK_EX);
+    if (fd >= 0) bc_tree_remove(dir_fd, id);
+}
+
 int bc_template_publish(bc_template_build *build, const char *name, int replace, barchan_error *err)
 {
+    char before[BC_TEMPLATE_ID_LEN + 1] = "";
     cleanup_close int lock = bc_templates_lock(build->dir_fd, err);
     if (lock < 0) return lock;
+    if (name != NULL && bc_template_id_of(build->dir_fd, name, before) < 0) before[0] = '\0';
     int rc = name == NULL ? 0 : give_name(build, name, replace, err);
+    if (rc == 0) remove_replaced(build->dir_fd, before);
     /* From one kind of lock to the other there is a gap, in which nobody else has the first. */
     if (rc == 0 && flock(build->fd, LOCK_SH | LOCK_NB) < 0) {
         rc = bc_error_set_os(err, errno, "lock the new template");

@@ -19,6 +19,14 @@ local spec = {
   on_event = "function",   -- (event)
 }
 
+local function check_hosts(hosts)
+  for name, address in pairs(hosts) do
+    if type(name) ~= "string" or type(address) ~= "string" then
+      error("sandbox: network: option 'hosts': names and their addresses expected: { [\"a.example\"] = \"127.0.0.1\" }", 4)
+    end
+  end
+end
+
 local function check_list(name, list)
   for key, value in pairs(list) do
     if math.type(key) ~= "integer" or type(value) ~= "string" then
@@ -36,8 +44,12 @@ function network.check(given)
   if given == nil then return "off" end
   if type(given) == "string" then
     if modes[given] then return given end
+    local host = given:find(".", 1, true) and given or "api.example.com"
     error(("sandbox: option 'network': '%s' is unknown; write \"off\", \"restricted\", \"open\" or a table "
-      .. "{ allow = { \"%s\" } }"):format(given, given), 3)
+      .. "{ allow = { \"%s\" } }"):format(given, host), 3)
+  end
+  if given[1] ~= nil then
+    error("sandbox: option 'network': a list of hosts goes into { allow = { … } }", 3)
   end
   options.check("sandbox: network", given, spec, 4)
   local mode = given.mode or "allow"
@@ -47,6 +59,7 @@ function network.check(given)
   for _, name in ipairs { "allow", "deny" } do
     if given[name] then check_list(name, given[name]) end
   end
+  if given.hosts then check_hosts(given.hosts) end
   local rules = { ask = given.on_connect ~= nil, tell = given.on_event ~= nil }
   for name in pairs(spec) do
     if name ~= "mode" and name ~= "on_connect" and name ~= "on_event" then rules[name] = given[name] end

@@ -4,6 +4,11 @@
 --- pip, npm and apt are configured to use), `"open"` (any public host), or a table of entries. Programs inside need no
 --- proxy settings. They reach hosts by name only; what is refused is told by an HTTP 403 or a TLS alert, and in the
 --- result's `denied`. Addresses that are not public are refused in every mode unless an entry names them.
+---
+--- A port that no entry names, 80 and 443 apart, just looks closed (connection refused): nothing can be told of it.
+--- Write "host:port". The ports that are open to the outside cannot be listened at inside. 127.0.0.1 and localhost
+--- are the sandbox's own; a server on this machine needs a name and both entries:
+--- `{ hosts = { ["dev.example"] = "127.0.0.1" }, allow = { "dev.example:8000", "127.0.0.1:8000" } }`.
 
 ---@class barchan.NetworkOptions
 ---@field mode? string "allow" (default): what the entries name; "restricted": the registries, too; "open": all public hosts
@@ -13,7 +18,7 @@
 ---@field max_connections? integer at a time, 256; further ones wait
 ---@field max_bytes? integer both ways, all connections together
 ---@field bytes_per_second? integer likewise
----@field on_connect? fun(host: string, port: integer): boolean asked once about each host and port that no entry names; it may wait
+---@field on_connect? fun(host: string, port: integer): boolean asked once about each host that no entry names, at 80, 443 and the ports of the entries; it may wait as tasks do (barchan.sleep, a model, a sandbox; io.read holds up everything)
 ---@field on_event? fun(event: barchan.NetworkEvent)
 
 ---@class barchan.NetworkEvent

@@ -28,8 +28,12 @@ created, run or connected to.
   --deny E       never this, whatever else says; without a port on all; may be repeated
   --json         as one JSON object: mode, allow, deny, sources, notes
 
+  --host N=A     the name N has the address A; may be repeated
+
 Private, loopback, link-local and metadata addresses are refused in every mode, whatever name leads there,
-unless an entry names that address or its range.
+unless an entry names that address or its range. Other ports than those of the entries, 80 and 443 look
+closed. localhost is the sandbox's own; to reach a server on this machine:
+--host dev.example=127.0.0.1 --allow dev.example:8000 --allow 127.0.0.1:8000
 
 exit code: 0; 1 when nothing can be reached; 125 Barchan failed; 2 wrong usage.
 ]],

@@ -65,6 +65,7 @@ profile.network_usage = [[
                  allow=A,B: these, as HOST[:PORT], *.HOST[:PORT] or an address; see barchan network --help
   --allow E      also this; may be repeated
   --deny E       never this; may be repeated
+  --host N=A     the name N has the address A; may be repeated
 ]]
 
 --- A command's flags with those of the network.
@@ -72,6 +73,7 @@ function profile.with_network(flags)
   flags.network = { type = "string" }
   flags.allow = { type = "string", many = true }
   flags.deny = { type = "string", many = true }
+  flags.host = { type = "string", many = true }
   return flags
 end
 
@@ -101,11 +103,22 @@ local function check_entries(lists)
   if not ok then args.fail("%s", (err.message:gsub("^describe the network: ", ""))) end
 end
 
---- --network, --allow and --deny as a profile takes them; nil when none was given.
+local function hosts(given)
+  if not given then return nil end
+  local list = {}
+  for _, text in ipairs(given) do
+    local name, address = text:match("^([^=]+)=(.+)$")
+    if not name then args.fail("--host takes NAME=ADDRESS, got '%s'", text) end
+    list[name] = address
+  end
+  return list
+end
+
+--- --network, --allow, --deny and --host as a profile takes them; nil when none was given.
 function profile.network(given)
   local allow, deny = entries(table.unpack(given.allow or {})), entries(table.unpack(given.deny or {}))
   if not given.network and #allow == 0 then
-    if #deny > 0 then args.fail "--deny goes with --network or --allow" end
+    if #deny > 0 or given.host then args.fail "--deny and --host go with --network or --allow" end
     return nil
   end
   local mode, listed = network_mode(given.network or "allow")
@@ -117,8 +130,10 @@ function profile.network(given)
   if mode == "allow" and #allow == 0 then
     args.fail "--network allow names nothing: allow=HOST[:PORT],…, or --allow HOST[:PORT]"
   end
-  check_entries { allow = allow, deny = deny }
-  return { mode = mode, allow = allow, deny = deny }
+  local lists = { allow = allow, deny = deny, hosts = hosts(given.host) }
+  check_entries(lists)
+  lists.mode = mode
+  return lists
 end
 
 return profile

@@ -30,6 +30,7 @@ build:   --from T       what to begin from: "host" (default), another template, 
          --env K=V      a variable for the commands, not kept; may be repeated
          --mount S:T    shows the host's folder or file S at T, as for barchan exec; it is not kept
          --limits L     what the build may use; see barchan exec --help
+         --network M    what the commands may reach, with --allow and --deny; see barchan network --help
          --replace      take the place of a template of this name
 
 exit code: 0; of build that of the command that failed (124 timeout); 125 Barchan failed; 2 wrong usage.
@@ -62,7 +63,7 @@ end
 
 local actions = {}
 
-local build_flags = {
+local build_flags = profile.with_network {
   from = { type = "string" },
   run = { type = "string", many = true },
   timeout = { type = "number", positive = true },
@@ -105,6 +106,7 @@ function actions.build(words)
     lease = math.min((timeout + 60) * #given.run, MAX_LEASE),
     limits = given.limits and profile.limits(given.limits),
     mounts = profile.mounts(given.mount),
+    network = profile.network(given),
   }
   if not sbx then return fail(err) end
   local code = run_all(sbx, given)
