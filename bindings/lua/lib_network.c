@@ -7,6 +7,8 @@
 #include "lib_sandbox.h"
 #include "value.h"
 
+#define NETWORK_META "barchan.core.network"
+
 struct bl_news {
     bl_news *next;
     barchan_network_event event; /* kind 0: a question */
@@ -104,13 +106,18 @@ static bl_news *take_news(bl_network *network)
     return news;
 }
 
-void bl_network_init(bl_network *network, bl_state *state)
+bl_network *bl_network_push(lua_State *L)
 {
-    network->op = (bl_op){.state = state};
+    bl_network *network = lua_newuserdatauv(L, sizeof *network, 0);
+    memset(network, 0, sizeof *network);
+    network->op = (bl_op){.state = bl_state_of(L)};
+    luaL_setmetatable(L, NETWORK_META);
+    return network;
 }
 
 void bl_network_clear(bl_network *network)
 {
+    network->closed = 1;
     while (network->questions != NULL) {
         answer(network, network->questions->id, 0);
     }
@@ -223,22 +230,31 @@ static int finish_news(lua_State *L, bl_op *op)
     if (network->first == NULL) return 0;
     push_news(L, network->first);
     free_news(take_news(network));
-    op->ready = network->first != NULL;
     return 1;
 }
 
-int bl_sandbox_network_news(lua_State *L)
+static int l_network_news(lua_State *L)
 {
-    bl_network *network = bl_check_network(L, 1);
+    bl_network *network = luaL_checkudata(L, 1, NETWORK_META);
     lua_settop(L, 1);
-    network->op.ready = network->first != NULL;
+    network->op.ready = network->first != NULL || network->closed;
     return bl_wait(L, &network->op, finish_news);
 }
 
-int bl_sandbox_network_answer(lua_State *L)
+static int l_network_answer(lua_State *L)
 {
-    answer(bl_check_network(L, 1), luaL_checkinteger(L, 2), lua_toboolean(L, 3));
+    answer(luaL_checkudata(L, 1, NETWORK_META), luaL_checkinteger(L, 2), lua_toboolean(L, 3));
     return 0;
+}
+
+void bl_open_network(lua_State *L)
+{
+    static const luaL_Reg methods[] = {
+        {"news", l_network_news}, {"answer", l_network_answer}, {NULL, NULL}};
+    luaL_newmetatable(L, NETWORK_META);
+    luaL_newlib(L, methods);
+    lua_setfield(L, -2, "__index");
+    lua_pop(L, 1);
 }
 
 static void push_host(lua_State *L, const barchan_network_host *host)

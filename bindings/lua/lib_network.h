@@ -11,9 +11,11 @@
 
 typedef struct bl_news bl_news;
 
-/* A part of the sandbox's handle. */
+/* A userdata of its own, which the sandbox's handle keeps: whoever waits for news keeps this, and
+ * not the sandbox. */
 typedef struct bl_network {
-    bl_op op; /* what sandbox:network_news waits for */
+    bl_op op;   /* what network:news waits for */
+    int closed; /* its sandbox is */
     bl_news *first, *last;
     size_t count;
     uint64_t dropped;
@@ -25,21 +27,19 @@ typedef struct bl_network {
     lua_Integer last_id;
 } bl_network;
 
-void bl_network_init(bl_network *network, bl_state *state);
+/* Pushes one. */
+bl_network *bl_network_push(lua_State *L);
 /* The sandbox is destroyed. */
 void bl_network_clear(bl_network *network);
 /* Reads the options `network` and `network_rules` of the profile at stack index 1; leaves what they
  * need on the stack. The rules' `ud` has to be a bl_network. */
 void bl_network_read(lua_State *L, barchan_profile *profile, barchan_network_rules *rules);
-/* The network of the handle at index. */
-bl_network *bl_check_network(lua_State *L, int index);
 /* Adds `denied` to the table at the top, unless there is nothing. */
 void bl_push_denied(lua_State *L, const barchan_exec_result *result);
 
-/* sandbox:network_news() -> event, as a table; waits */
-int bl_sandbox_network_news(lua_State *L);
-/* sandbox:network_answer(id, allow) */
-int bl_sandbox_network_answer(lua_State *L);
+/* Registers its class: network:news() -> event, as a table, nil when the sandbox is closed; waits;
+ * network:answer(id, allow). */
+void bl_open_network(lua_State *L);
 /* sandbox:network() -> { { host, connections, … }, … }, how many are open | nil, err */
 int bl_sandbox_network(lua_State *L);
 /* network_describe(profile) -> table | nil, err */

@@ -19,7 +19,7 @@ struct bl_sandbox {
     barchan_sandbox *sbx; /* NULL once destroyed */
     int failed;
     barchan_error err;
-    bl_network network;
+    bl_network *network; /* its second user value */
 };
 
 void *bl_call_new(lua_State *L, size_t size, const char *meta, void (*cancel)(bl_op *op))
@@ -45,10 +45,12 @@ barchan_sandbox *bl_check_sandbox(lua_State *L, int index)
     return self->sbx;
 }
 
-bl_network *bl_check_network(lua_State *L, int index)
+/* sandbox:network_object() -> what has its news, and does not keep the sandbox */
+static int l_sandbox_network_object(lua_State *L)
 {
-    bl_check_sandbox(L, index);
-    return &((struct bl_sandbox *)lua_touserdata(L, index))->network;
+    bl_check_sandbox(L, 1);
+    lua_getiuservalue(L, 1, 2);
+    return 1;
 }
 
 static void on_created(barchan_sandbox *sbx, const barchan_error *err, void *ud)
@@ -72,13 +74,24 @@ static void destroy(struct bl_sandbox *self)
     self->sbx = NULL;
     bl_link_drop(&self->call.link);
     barchan_sandbox_destroy(sbx);
-    bl_network_clear(&self->network);
+    if (self->network != NULL) bl_network_clear(self->network);
 }
 
 static void cancel_create(bl_op *op)
 {
     destroy((struct bl_sandbox *)op);
     bl_op_unref(op);
+}
+
+/* Pushes a handle without a sandbox. */
+static struct bl_sandbox *push_handle(lua_State *L)
+{
+    bl_network *network = bl_network_push(L);
+    struct bl_sandbox *self = bl_call_new(L, sizeof *self, SANDBOX_META, cancel_create);
+    lua_rotate(L, -2, 1);
+    lua_setiuservalue(L, -2, 2);
+    self->network = network;
+    return self;
 }
 
 static int finish_create(lua_State *L, bl_op *op)
@@ -93,8 +106,7 @@ static int finish_create(lua_State *L, bl_op *op)
 
 void bl_sandbox_push_closed(lua_State *L)
 {
-    struct bl_sandbox *self = bl_call_new(L, sizeof *self, SANDBOX_META, cancel_create);
-    bl_network_init(&self->network, self->call.op.state);
+    struct bl_sandbox *self = push_handle(L);
     bl_op_unref(&self->call.op);
     bl_link_drop(&self->call.link);
 }
@@ -103,7 +115,7 @@ void bl_sandbox_adopt(lua_State *L, barchan_sandbox *sbx)
 {
     struct bl_sandbox *self = lua_touserdata(L, -1);
     self->sbx = sbx;
-    bc_sandbox_set_network_ud(sbx, &self->network);
+    bc_sandbox_set_network_ud(sbx, self->network);
 }
 
 static uint32_t opt_u32(lua_State *L, int index, const char *key)
@@ -189,9 +201,8 @@ static int l_sandbox_create(lua_State *L)
     profile.env = bl_opt_strings(L, 1, "env", 1);
     barchan_network_rules rules = {.struct_size = sizeof rules};
     bl_network_read(L, &profile, &rules);
-    struct bl_sandbox *self = bl_call_new(L, sizeof *self, SANDBOX_META, cancel_create);
-    bl_network_init(&self->network, self->call.op.state);
-    rules.ud = &self->network;
+    struct bl_sandbox *self = push_handle(L);
+    rules.ud = self->network;
     barchan_error err;
     int rc = barchan_sandbox_create_start(&self->sbx, self->call.op.state->rt, &profile, on_created,
                                           self->call.link, &err);
@@ -208,8 +219,7 @@ static int l_sandbox_connect(lua_State *L)
     luaL_argcheck(L, timeout >= 0 && timeout <= 1e6, 2, "seconds expected");
     bl_check_detached(L);
     lua_settop(L, 1);
-    struct bl_sandbox *self = bl_call_new(L, sizeof *self, SANDBOX_META, cancel_create);
-    bl_network_init(&self->network, self->call.op.state);
+    struct bl_sandbox *self = push_handle(L);
     barchan_error err;
     int rc =
         barchan_sandbox_connect_start(&self->sbx, self->call.op.state->rt, id,
@@ -313,10 +323,10 @@ void bl_open_sandbox(lua_State *L)
                                        {"logs", bl_sandbox_logs},
                                        {"hold", bl_sandbox_hold},
                                        {"network", bl_sandbox_network},
-                                       {"network_news", bl_sandbox_network_news},
-                                       {"network_answer", bl_sandbox_network_answer},
+                                       {"network_object", l_sandbox_network_object},
                                        {NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
+    bl_open_network(L);
     bl_open_exec(L);
     bl_open_transfer(L);
     bl_open_apply(L);

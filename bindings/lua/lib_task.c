@@ -150,6 +150,14 @@ static int l_spawn(lua_State *L)
     return 1;
 }
 
+/* spawn_apart(fn, …) -> task; like spawn, but no task's own: it ends with what it waits for */
+static int l_spawn_apart(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TFUNCTION);
+    bl_task_set_apart(bl_task_spawn(L, lua_gettop(L) - 1, NULL, NULL));
+    return 1;
+}
+
 /* spawn_load(fn, …) -> task; like spawn, for the top level of scripts: its slices are limited in
  * any state */
 static int l_spawn_load(lua_State *L)
@@ -249,11 +257,9 @@ void bl_scheduler_open(lua_State *L)
 
 void bl_open_task(lua_State *L)
 {
-    static const luaL_Reg functions[] = {{"spawn", l_spawn},
-                                         {"spawn_load", l_spawn_load},
-                                         {"sleep", l_sleep},
-                                         {"cancelled", l_cancelled},
-                                         {NULL, NULL}};
+    static const luaL_Reg functions[] = {
+        {"spawn", l_spawn}, {"spawn_apart", l_spawn_apart}, {"spawn_load", l_spawn_load},
+        {"sleep", l_sleep}, {"cancelled", l_cancelled},     {NULL, NULL}};
     lua_newtable(L);
     luaL_setfuncs(L, functions, 0);
     bl_push_coroutine_library(L);

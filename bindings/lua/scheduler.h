@@ -65,6 +65,8 @@ typedef void (*bl_task_end_fn)(bl_task *task, lua_State *co, int status, int nre
 /* Makes a task of the function and nargs arguments at the top of L (pops them), pushes its handle.
  * `on_end` may be NULL. It runs first in a later dispatch. Throws. */
 bl_task *bl_task_spawn(lua_State *L, int nargs, bl_task_end_fn on_end, void *ud);
+/* It does not end with the task that has spawned it. */
+void bl_task_set_apart(bl_task *task);
 /* Sticky; the task's current wait throws. */
 void bl_task_cancel(bl_task *task);
 

@@ -61,6 +61,11 @@ static void leave_parent(bl_task *task)
     task->parent = task->next_sibling = task->prev_sibling = NULL;
 }
 
+void bl_task_set_apart(bl_task *task)
+{
+    leave_parent(task);
+}
+
 int bl_task_cancelled(const bl_task *task)
 {
     return task->cancelled || barchan_cancel_triggered(task->token);

@@ -67,29 +67,29 @@ function network.check(given)
   return mode, rules
 end
 
-local function ask(handle, given, event)
+local function ask(news, given, event)
   local ok, allowed = pcall(given.on_connect, event.host, event.port)
-  handle:network_answer(event.question, ok and allowed == true)
+  news:answer(event.question, ok and allowed == true)
   if not ok then error(allowed, 0) end
 end
 
-local function watch(handle, given)
-  while true do
-    local event = handle:network_news()
-    if not event then return end
+-- Knows nothing of the sandbox, which may be collected meanwhile: then there is no news any more.
+local function watch(news, given)
+  for event in news.news, news do
     if event.question then
-      core.task.spawn(ask, handle, given, event)
+      core.task.spawn(ask, news, given, event)
     else
       core.task.spawn(given.on_event, event)
     end
   end
 end
 
---- Has on_connect and on_event called, each time in a task of its own; nil when there is none.
+--- Has on_connect and on_event called, each time in a task of its own, as long as the sandbox is there,
+--- whatever task has made it; nil when there is none.
 ---@return table? task
 function network.watch(handle, given)
   if type(given) ~= "table" or not (given.on_connect or given.on_event) then return nil end
-  return core.task.spawn(watch, handle, given)
+  return core.task.spawn_apart(watch, handle:network_object(), given)
 end
 
 --- The hosts that a mode would allow now: { mode, allow, deny, sources = { { entry, from } }, notes }.

@@ -81,9 +81,36 @@ function T:test_a_closed_handle_has_no_news()
   local handle = sbx.handle
   sbx = nil -- luacheck: ignore
   collectgarbage() -- or the list of sandboxes would have one that is closed
-  local waiter = barchan.spawn(function() return handle:network_news() end)
+  local news = handle:network_object()
+  local waiter = barchan.spawn(function() return news:news() end)
   barchan.spawn(function() handle:close() end)
   lu.assertEquals({ waiter:wait() }, { true })
+  lu.assertNil(news:answer(1, true)) -- of nobody's question
+end
+
+function T:test_questions_outlive_the_task_that_made_the_sandbox()
+  local asked = {}
+  local made, sbx = barchan.spawn(function()
+    return barchan.sandbox { network = { on_connect = function(host) asked[1] = host return false end } }
+  end):wait()
+  lu.assertTrue(made)
+  lu.assertStrContains(get(sbx, "a.example").denied[1].rule, "refused when asked")
+  lu.assertEquals(asked, { "a.example" })
+  sbx:terminate()
+end
+
+function T:test_a_sandbox_that_is_watched_can_be_collected()
+  collectgarbage()
+  local before = #barchan.sandboxes()
+  do
+    local sbx = assert(barchan.sandbox { network = { on_event = print } })
+    lu.assertEquals(#barchan.sandboxes(), before + 1)
+    sbx = nil -- luacheck: ignore
+  end
+  barchan.sleep(0) -- its watcher begins to wait
+  collectgarbage()
+  collectgarbage()
+  lu.assertEquals(#barchan.sandboxes(), before)
 end
 
 function T:test_a_question_that_fails_is_a_no()
