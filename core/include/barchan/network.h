@@ -10,15 +10,14 @@
  * body, a TLS alert), that the result of the command tells (barchan_exec_result.denied), and that
  * an event tells the host.
  *
- * | mode       | names                          | TCP ports               | UDP, ICMP, raw
- * addresses    |
- * |------------|--------------------------------|-------------------------|-----------------------------|
- * | off        | none is answered               | none                    | unreachable | | allow
- * | decided by the lists           | those of the entries    | unreachable; addresses that | | | |
- * | an entry names: TCP only    | | restricted | the package registries that    | theirs, the
- * entries'    | as allow                    | |            | this machine uses, and entries | | |
- * | open       | any but those of `deny`        | 22, 80, 443, 8080, 8443,| as allow | | | | 9418
- * and the entries'   |                             |
+ * - off: no name is answered, nothing can be reached.
+ * - allow: names and TCP ports as the lists say. An address that an entry names is reached by
+ *   number, too.
+ * - restricted: as allow, and the package registries that this machine uses.
+ * - open: any name but those of `deny`, at TCP ports 22, 80, 443, 8080, 8443, 9418 and those of the
+ *   entries.
+ *
+ * Whatever is not named here is unreachable: UDP, ICMP, other addresses by number.
  *
  * In every mode an address that is not public (loopback, private, link-local, metadata, shared, …)
  * is refused, whatever name led to it, unless an entry of `allow` names that address or a range
@@ -31,8 +30,8 @@
  *
  * A name must match what the program says inside: the server name of TLS (encrypted ones are
  * refused) and the Host of a first HTTP request. On ports 80 and 443 nothing else is let through;
- * on others, any other protocol is. Ports of a sandbox's entries cannot be used by its own servers
- * on all addresses.
+ * on others, any other protocol is. Ports 80 and 443, those of the entries and, with open, those of
+ * that list are taken inside: a server of the sandbox's own cannot use them, not even on loopback.
  *
  * Threads: callbacks run inside a pump of the runtime's thread.
  */
