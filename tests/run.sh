@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds and runs the tests; closes with one line "N passed, N failed, N skipped".
-#   tests/run.sh [--long] [--sanitize address|thread] [--filter REGEX]
+#   tests/run.sh [--long] [--sanitize address|thread] [--filter REGEX] [--skip REGEX]
 set -eu
 top=$(cd "$(dirname "$0")/.." && pwd)
 . "$top/core/cmake/bootstrap.sh"
@@ -8,16 +8,18 @@ top=$(cd "$(dirname "$0")/.." && pwd)
 build=$top/build/tests
 sanitize=
 filter=.
-usage="tests/run.sh [--long] [--sanitize address|thread] [--filter REGEX]"
+skip='^$'
+usage="tests/run.sh [--long] [--sanitize address|thread] [--filter REGEX] [--skip REGEX]"
 while [ $# -gt 0 ]; do
     case $1 in
     --help) say "$usage"; exit 0 ;;
-    --sanitize | --filter) [ $# -gt 1 ] || die "$1 needs a value: $usage" ;;
+    --sanitize | --filter | --skip) [ $# -gt 1 ] || die "$1 needs a value: $usage" ;;
     esac
     case $1 in
     --long) export BARCHAN_LONG=1 ;;
     --sanitize) shift; sanitize=$1; build=$top/build/tests-$1 ;;
     --filter) shift; filter=$1 ;;
+    --skip) shift; skip=$1 ;;
     *) die "unknown option '$1': $usage" ;;
     esac
     shift
@@ -36,7 +38,7 @@ status=0
 # ThreadSanitizer wants the addresses of a kernel without much randomisation.
 run=
 [ "$sanitize" != thread ] || run="setarch -R"
-(cd "$build" && $run ctest --output-on-failure --timeout 300 --no-tests=error -R "$filter" \
+(cd "$build" && $run ctest --output-on-failure --timeout 300 --no-tests=error -R "$filter" -E "$skip" \
     --output-junit "$results" --test-output-size-passed 1000000 --test-output-size-failed 1000000) || status=$?
 python3 "$top/tests/support/summary.py" "$results" || status=1
 exit $status

@@ -7,6 +7,7 @@
 #include "errors.h"
 #include "handle.h"
 #include "lib_network.h"
+#include "sandbox/network.h"
 #include "value.h"
 
 #define SANDBOX_META "barchan.core.sandbox"
@@ -88,6 +89,21 @@ static int finish_create(lua_State *L, bl_op *op)
     if (!self->failed) return 1;
     destroy(self);
     return bl_fail(L, &self->err);
+}
+
+void bl_sandbox_push_closed(lua_State *L)
+{
+    struct bl_sandbox *self = bl_call_new(L, sizeof *self, SANDBOX_META, cancel_create);
+    bl_network_init(&self->network, self->call.op.state);
+    bl_op_unref(&self->call.op);
+    bl_link_drop(&self->call.link);
+}
+
+void bl_sandbox_adopt(lua_State *L, barchan_sandbox *sbx)
+{
+    struct bl_sandbox *self = lua_touserdata(L, -1);
+    self->sbx = sbx;
+    bc_sandbox_set_network_ud(sbx, &self->network);
 }
 
 static uint32_t opt_u32(lua_State *L, int index, const char *key)
@@ -281,6 +297,8 @@ void bl_open_sandbox(lua_State *L)
     static const luaL_Reg methods[] = {{"exec", bl_sandbox_exec},
                                        {"file", bl_sandbox_file},
                                        {"apply", bl_sandbox_apply},
+                                       {"snapshot", bl_sandbox_snapshot},
+                                       {"fork", bl_sandbox_fork},
                                        {"upload", bl_sandbox_upload},
                                        {"download", bl_sandbox_download},
                                        {"status", l_sandbox_status},
@@ -302,6 +320,7 @@ void bl_open_sandbox(lua_State *L)
     bl_open_exec(L);
     bl_open_transfer(L);
     bl_open_apply(L);
+    bl_open_template(L);
     bl_open_sandbox_ask(L);
     bl_open_process(L);
     bl_open_detached(L);

@@ -41,6 +41,13 @@ int bl_sandbox_file(lua_State *L); /* sandbox:file(request) -> result | nil, err
 int bl_sandbox_upload(lua_State *L);
 int bl_sandbox_download(lua_State *L);
 int bl_sandbox_apply(lua_State *L); /* sandbox:apply(options) -> result | nil, err */
+/* lib_template.c */
+int bl_sandbox_snapshot(lua_State *L); /* sandbox:snapshot(options) -> template | nil, err */
+int bl_sandbox_fork(lua_State *L);     /* sandbox:fork(count, seconds) -> handles | nil, err */
+void bl_open_template(lua_State *L);
+/* lib_sandbox.c: a handle that is closed, and giving the one on top a sandbox; never throws. */
+void bl_sandbox_push_closed(lua_State *L);
+void bl_sandbox_adopt(lua_State *L, barchan_sandbox *sbx);
 /* lib_files.c: words for scripts. */
 const char *bl_file_type_name(barchan_file_type type);
 const char *bl_change_name(barchan_file_change change);

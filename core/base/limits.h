@@ -148,9 +148,11 @@
 /* Files of the host that are known to be as changes were applied to them: as many as a list has,
  * in a table that is half full at most (a power of two). */
 #define BC_APPLY_MAX_WRITTEN ((size_t)1 << 18)
-/* Changes that are checked or applied in one dispatch. A large file that is compared with the
- * mount's source, and each that is synced, holds up the host's loop all the same. */
+/* Changes that are checked or applied in one dispatch; each file that is synced holds up the host's
+ * loop all the same. */
 #define BC_APPLY_SLICE 32
+/* Of 16 KiB, of a file that is compared with the mount's source, in one dispatch. */
+#define BC_APPLY_COMPARE_BLOCKS 64
 /* The doctor's report: some 30 entries of a few hundred bytes. */
 #define BC_DOCTOR_MAX_BYTES (64u << 10)
 /* How long the launcher may take to end by itself, a millisecond or two, before it is killed. */
@@ -203,6 +205,17 @@
 #define BC_EGRESS_ROUND_MS 100
 /* Queries answered before anything else gets its turn. */
 #define BC_EGRESS_MAX_QUERIES 64
+
+/* Templates. Whoever has their directory locked makes a few calls with it. */
+#define BC_TEMPLATE_LOCK_MS 2000
+/* A list of commands, for people. */
+#define BC_TEMPLATE_MAX_NOTE_BYTES 4000
+/* A note and a path, each byte escaped, and some numbers. */
+#define BC_TEMPLATE_MAX_MANIFEST ((size_t)64 << 10)
+/* Each is looked at by every list; a person has a few dozen. */
+#define BC_TEMPLATE_MAX_NAMES 10000
+/* The largest file of ext4. */
+#define BC_TEMPLATE_MAX_FILE_BYTES (16ULL << 40)
 
 /* Times and bytes that a guest says it has used: a few of them may be added. */
 #define BC_USAGE_MAX ((uint64_t)INT64_MAX / 8)

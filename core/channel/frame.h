@@ -80,8 +80,8 @@ enum bc_frame_type {
     BC_FRAME_STATE = 74,     /* u32 1: the lease is over and process 1 has paused the sandbox */
     /* library to launcher, one message each; the stream is the sandbox's tag */
     /* u32 bc_start_flags, i64 lease ms, i64 idle ms (0: none), bc_limits, string template, u32
-     * count of mounts, each u32 bc_mount_mode, string source, string target; bc_network_plan; with
-     * the guest's end of the channel as a descriptor */
+     * count of mounts (the trees of a template first), each u32 bc_mount_mode, string source,
+     * string target; bc_network_plan; with the guest's end of the channel as a descriptor */
     BC_CONTROL_START = 129,
     BC_CONTROL_KILL = 130,   /* empty */
     BC_CONTROL_EXTEND = 131, /* i64 ms from now to the end of the lease */
@@ -264,5 +264,6 @@ static inline void bc_wire_put_string(bc_wire_writer *out, const char *text, siz
 }
 
 #include "channel/messages.h"
+#include "channel/pack.h"
 
 #endif

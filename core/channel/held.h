@@ -10,7 +10,7 @@
 #include "channel/frame.h"
 
 /* Bumped when a holder and a client of different versions could misread each other. */
-#define BC_HELD_VERSION 1u
+#define BC_HELD_VERSION 2u
 
 enum bc_held_type {
     /* to the holder, on stream 0; first comes BC_FRAME_HELLO with BC_HELD_VERSION */
@@ -18,7 +18,9 @@ enum bc_held_type {
     /* from the holder, on stream 0 */
     BC_HELD_NEWS = 97,  /* see bc_held_news; before BC_HELD_READY, and whenever it changes */
     BC_HELD_READY = 98, /* u64 wall ms (0: no limit), string template, string layers (JSON),
-                           strings env: what the profile adds to every command, u64 disk limit,
+                           strings env: what the profile adds to every command, bc_limits, i64
+                           lease ms, i64 idle ms, u32 bc_start_flags; of the template a string, what
+                           it is based on ("": it is no snapshot), u64 entries, u64 bytes;
                            u64 s, u32 ns: when the mounts were looked at, then they themselves as
                            in BC_FRAME_CREATE (u32 count, each u32 mode, source, target) */
     BC_HELD_ENDED = 99  /* u32 barchan_end_reason, bc_usage; nothing follows */

@@ -30,7 +30,8 @@ enum bc_file_wire_op {
     BC_FILE_OP_MKDIR = 6,
     BC_FILE_OP_REMOVE = 7,
     BC_FILE_OP_RENAME = 8,
-    BC_FILE_OP_CHANGES = 9
+    BC_FILE_OP_CHANGES = 9,
+    BC_FILE_OP_PACK = 10 /* no barchan_file_op: see pack.h; the path is "/" */
 };
 /* As barchan_file_change. */
 enum bc_file_change { BC_FILE_ADDED = 1, BC_FILE_MODIFIED = 2, BC_FILE_DELETED = 3 };
@@ -51,8 +52,13 @@ enum bc_ending {
     BC_ENDING_HOST = 5 /* not sent: the process that held it is gone */
 };
 
-/* As barchan_mount_mode. */
-enum bc_mount_mode { BC_MOUNT_READ_ONLY = 0, BC_MOUNT_READ_WRITE = 1, BC_MOUNT_COPY_ON_WRITE = 2 };
+/* As barchan_mount_mode, and one of the library's own: a tree of a template, copy-on-write. */
+enum bc_mount_mode {
+    BC_MOUNT_READ_ONLY = 0,
+    BC_MOUNT_READ_WRITE = 1,
+    BC_MOUNT_COPY_ON_WRITE = 2,
+    BC_MOUNT_TEMPLATE = 3
+};
 
 enum bc_start_flags { BC_START_BEST_EFFORT = 1, BC_START_PAUSE_AT_LEASE_END = 2 };
 
@@ -179,7 +185,7 @@ static inline void bc_wire_get_exit(bc_wire_reader *in, bc_exit *e)
 /* BC_CONTROL_START with its header. */
 #define BC_CONTROL_MAX_START                                                               \
     (BC_FRAME_HEADER + BC_FRAME_MAX_PATH + BC_LIMITS_BYTES + 64u + BC_NETWORK_PLAN_BYTES + \
-     BC_FRAME_MAX_MOUNTS * (2u * BC_FRAME_MAX_PATH + 16u))
+     (BC_FRAME_MAX_MOUNTS + BC_PACK_PLACES) * (2u * BC_FRAME_MAX_PATH + 16u))
 
 /* What a sandbox may use; 0: as much as there is, or the default of whoever enforces it. */
 typedef struct bc_limits {

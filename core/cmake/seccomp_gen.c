@@ -9,6 +9,7 @@
  * CVE-2019-10063).
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -66,6 +67,14 @@ static const struct narrowed {
      "input injection into a terminal, console functions",
      3,
      {TIOCSTI, TIOCLINUX, TIOCCONS}},
+    {"fcntl",
+     1,
+     REFUSE_VALUES,
+     EINVAL,
+     "leases would hold up whoever opens a mounted file on the host; directory signals are their "
+     "kin",
+     2,
+     {F_SETLEASE, F_NOTIFY}},
     {"ptrace",
      0,
      REFUSE_VALUES,

@@ -19,10 +19,8 @@ static void refill(bc_egress *egress)
 
 size_t bc_budget_take(bc_egress *egress, size_t wanted)
 {
-    if (bc_budget_is_over(egress)) return 0;
-    if (egress->max_bytes > 0 && wanted > egress->max_bytes - egress->moved) {
-        wanted = (size_t)(egress->max_bytes - egress->moved);
-    }
+    uint64_t left = egress->max_bytes - egress->moved;
+    if (egress->max_bytes > 0 && wanted > left) wanted = (size_t)left;
     if (egress->rate == 0) return wanted;
     refill(egress);
     if (egress->tokens == 0 && !egress->throttled) {

@@ -78,18 +78,38 @@ static void dial_failed(bc_relay *relay, int os_error)
     }
 }
 
+/* A public address may be this machine's own, where its services take the caller for a neighbour.
+ * Only what arrives here can be bound to. */
+static bool is_own(const bc_address *address)
+{
+    struct sockaddr_storage at;
+    socklen_t len = sockaddr_of(address, 0, &at);
+    int fd = socket(address->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return false;
+    int rc = bind(fd, (struct sockaddr *)&at, len);
+    close(fd);
+    return rc == 0;
+}
+
+static void judge(bc_relay *relay, const bc_address *address)
+{
+    bc_policy *policy = relay->egress->policy;
+    bc_verdict *verdict = &relay->verdict;
+    if (relay->asked) {
+        bc_policy_decide_asked(policy, relay->host, relay->port, address, verdict);
+    } else {
+        bc_policy_decide_address(policy, relay->host, relay->port, address, verdict);
+    }
+    if (!verdict->allowed || verdict->named || !is_own(address)) return;
+    *verdict = (bc_verdict){.rule = "an address of this machine"};
+}
+
 /* The first address that may be dialled, from address_next on. */
 static const bc_address *next_allowed(bc_relay *relay)
 {
     while (relay->address_next < relay->address_count) {
         const bc_address *address = &relay->addresses[relay->address_next++];
-        if (relay->asked) {
-            bc_policy_decide_asked(relay->egress->policy, relay->host, relay->port, address,
-                                   &relay->verdict);
-        } else {
-            bc_policy_decide_address(relay->egress->policy, relay->host, relay->port, address,
-                                     &relay->verdict);
-        }
+        judge(relay, address);
         if (relay->verdict.allowed) return address;
     }
     return NULL;

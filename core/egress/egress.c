@@ -91,11 +91,59 @@ static int plan_network(bc_egress *egress, barchan_error *err)
     return 0;
 }
 
-static int read_rules(bc_egress *egress, barchan_network mode, const barchan_network_rules *given,
+/* At most as many as the reader of the list will take, or one more. */
+static int copy_list(const char *const **list, size_t most, barchan_error *err)
+{
+    const char *const *from = *list;
+    size_t count = 0;
+    *list = NULL;
+    while (from != NULL && count <= most && from[count] != NULL) {
+        count++;
+    }
+    char **to = from == NULL ? NULL : calloc(count + 1, sizeof *to);
+    *list = (const char *const *)to;
+    for (size_t i = 0; to != NULL && i < count; i++) {
+        to[i] = strdup(from[i]);
+        if (to[i] == NULL) return bc_error_nomem(err);
+    }
+    return from != NULL && to == NULL ? bc_error_nomem(err) : 0;
+}
+
+static void free_list(const char *const *list)
+{
+    for (size_t i = 0; list != NULL && list[i] != NULL; i++) {
+        free((char *)(uintptr_t)list[i]);
+    }
+    free((void *)(uintptr_t)list);
+}
+
+static int copy_rules(barchan_network_rules *to, const barchan_network_rules *given,
                       barchan_error *err)
 {
     barchan_network_rules rules;
     int rc = bc_options_copy(&rules, sizeof rules, given, err);
+    if (rc < 0) return rc;
+    const char *const *lists[] = {rules.allow, rules.deny, rules.hosts};
+    static const size_t most[] = {BC_POLICY_MAX_ENTRIES, BC_POLICY_MAX_ENTRIES,
+                                  BC_EGRESS_MAX_KNOWN};
+    for (size_t i = 0; i < 3; i++) {
+        int failed = copy_list(&lists[i], most[i], err);
+        if (rc == 0) rc = failed;
+    }
+    rules.struct_size = sizeof rules;
+    rules.allow = lists[0];
+    rules.deny = lists[1];
+    rules.hosts = lists[2];
+    *to = rules;
+    return rc;
+}
+
+static int read_rules(bc_egress *egress, barchan_network mode, const barchan_network_rules *given,
+                      barchan_error *err)
+{
+    int rc = copy_rules(&egress->rules, given, err);
+    const barchan_network_rules rules = egress->rules;
+    egress->mode = mode;
     if (rc == 0) rc = bc_network_policy(&egress->policy, mode, &rules, err);
     if (rc == 0) rc = read_all_known(egress, rules.hosts, err);
     if (rc == 0) rc = plan_network(egress, err);
@@ -186,6 +234,9 @@ void bc_egress_destroy(bc_egress *egress)
     bc_ledger_clear(&egress->ledger);
     bc_names_destroy(egress->names);
     bc_policy_destroy(egress->policy);
+    free_list(egress->rules.allow);
+    free_list(egress->rules.deny);
+    free_list(egress->rules.hosts);
     free(egress->known);
     free(egress->scratch);
     free(egress);
@@ -267,6 +318,17 @@ int bc_egress_listen(bc_egress *egress, int *fds, size_t count, barchan_error *e
 }
 
 /* ---- what is known ---- */
+
+barchan_network bc_egress_rules(const bc_egress *egress, const barchan_network_rules **rules)
+{
+    *rules = egress == NULL ? NULL : &egress->rules;
+    return egress == NULL ? BARCHAN_NETWORK_OFF : egress->mode;
+}
+
+void bc_egress_set_ud(bc_egress *egress, void *ud)
+{
+    if (egress != NULL) egress->ud = egress->rules.ud = ud;
+}
 
 const bc_network_plan *bc_egress_plan(const bc_egress *egress)
 {

@@ -27,6 +27,10 @@ void bc_egress_destroy(bc_egress *egress);
 void bc_egress_stop(bc_egress *egress);
 /* Nobody listens to events any more. */
 void bc_egress_mute(bc_egress *egress);
+/* Its mode and rules, for another like it; NULL: off. The rules are borrowed. */
+barchan_network bc_egress_rules(const bc_egress *egress, const barchan_network_rules **rules);
+/* Of the callbacks. */
+void bc_egress_set_ud(bc_egress *egress, void *ud);
 /* What the launcher has to open. */
 const bc_network_plan *bc_egress_plan(const bc_egress *egress);
 /* Takes the sockets that it opened, in the order of BC_CONTROL_LISTENERS; always closes those that

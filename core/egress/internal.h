@@ -17,6 +17,8 @@ typedef struct bc_question bc_question;
 struct bc_egress {
     barchan_runtime *rt;
     barchan_sandbox *sbx;
+    barchan_network mode;
+    barchan_network_rules rules; /* with lists of its own */
     bc_policy *policy;
     bc_network_plan plan;
     bc_names *names;

@@ -29,12 +29,12 @@ static int hold(bc_flow *flow, const unsigned char *data, size_t len)
     return 0;
 }
 
-/* What was written need not be held; memory is, so that a connection that has caught up costs
- * nothing. */
+/* A connection that has caught up holds no memory. */
 static void drop(bc_flow *flow, size_t len)
 {
     flow->from += len;
     flow->len -= len;
+    flow->cleared -= len;
     if (flow->len > 0) return;
     free(flow->held);
     *flow = (bc_flow){.ended = flow->ended, .shut = flow->shut};
@@ -52,12 +52,12 @@ static ssize_t send_some(bc_relay *relay, int to, const unsigned char *data, siz
 static outcome flush(bc_relay *relay, int side)
 {
     bc_flow *flow = &relay->flows[side];
-    if (flow->len == 0) return MOVED;
-    ssize_t n = send_some(relay, 1 - side, flow->held + flow->from, flow->len);
+    if (flow->cleared == 0) return MOVED;
+    ssize_t n = send_some(relay, 1 - side, flow->held + flow->from, flow->cleared);
     if (n < 0) return FAILED;
     count(relay, side, (size_t)n);
     drop(flow, (size_t)n);
-    return flow->len > 0 ? WAITS : MOVED;
+    return flow->cleared > 0 ? WAITS : MOVED;
 }
 
 /* Reads once, into the scratch buffer: the bytes, 0 with nothing there or at the end, -1 failed. */
@@ -76,24 +76,57 @@ static ssize_t receive(bc_relay *relay, int side, unsigned char *to, size_t room
     return n;
 }
 
-/* The program's first bytes are gathered until it is clear what they are. */
-static outcome look(bc_relay *relay)
+/* Adds to what is held: MOVED when there is more, or the end. */
+static outcome gather(bc_relay *relay)
 {
     bc_flow *flow = &relay->flows[INNER];
     unsigned char *scratch = relay->egress->scratch;
-    ssize_t n = receive(relay, INNER, scratch, BC_FLOW_BYTES - flow->from - flow->len);
+    if (flow->from > 0) memmove(flow->held, flow->held + flow->from, flow->len);
+    flow->from = 0;
+    ssize_t n = receive(relay, INNER, scratch, BC_FLOW_BYTES - flow->len);
     if (n < 0 || (n > 0 && hold(flow, scratch, (size_t)n) < 0)) return FAILED;
-    if (n == 0 && !flow->ended) return WAITS;
-    const unsigned char *data = flow->held == NULL ? scratch : flow->held + flow->from;
-    bc_sniff seen = bc_relay_look(relay, data, flow->len, flow->ended);
+    return n > 0 || flow->ended ? MOVED : WAITS;
+}
+
+static outcome refuse(bc_relay *relay)
+{
+    bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
+    return WAITS;
+}
+
+/* The program's first bytes are held until it is clear what they are. */
+static outcome look(bc_relay *relay)
+{
+    bc_flow *flow = &relay->flows[INNER];
+    outcome gathered = gather(relay);
+    if (gathered != MOVED) return gathered;
+    static const unsigned char nothing[1];
+    bc_sniff seen =
+        bc_relay_look(relay, flow->held == NULL ? nothing : flow->held, flow->len, flow->ended);
     if (seen == BC_SNIFF_MORE && flow->len == BC_FLOW_BYTES) seen = BC_SNIFF_BAD;
     if (seen == BC_SNIFF_MORE) return WAITS;
-    if (seen == BC_SNIFF_BAD) {
-        bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
-        return WAITS;
-    }
+    if (seen == BC_SNIFF_DONE && relay->requests != NULL) seen = bc_relay_look_at_requests(relay);
+    if (seen == BC_SNIFF_BAD) return refuse(relay);
+    if (relay->requests == NULL) flow->cleared = flow->len;
     relay->looked_at = 1;
     return MOVED;
+}
+
+static outcome move_requests(bc_relay *relay)
+{
+    outcome rc = flush(relay, INNER);
+    if (rc != MOVED || relay->flows[INNER].ended) return rc == MOVED ? WAITS : rc;
+    rc = gather(relay);
+    if (rc == MOVED && bc_relay_look_at_requests(relay) == BC_SNIFF_BAD) return refuse(relay);
+    return rc;
+}
+
+/* What the server says may be what requests were held back for. */
+static outcome look_again(bc_relay *relay, const unsigned char *data, size_t len)
+{
+    if (relay->requests == NULL) return MOVED;
+    if (!bc_request_stream_answer(relay->requests, (const char *)data, len)) return MOVED;
+    return bc_relay_look_at_requests(relay) == BC_SNIFF_BAD ? refuse(relay) : MOVED;
 }
 
 static outcome move_once(bc_relay *relay, int side)
@@ -105,11 +138,14 @@ static outcome move_once(bc_relay *relay, int side)
     ssize_t n = receive(relay, side, scratch, BC_FLOW_BYTES);
     if (n < 0) return FAILED;
     if (n == 0) return WAITS;
+    if (side == OUTER && look_again(relay, scratch, (size_t)n) != MOVED) return WAITS;
     ssize_t sent = send_some(relay, 1 - side, scratch, (size_t)n);
     if (sent < 0) return FAILED;
     count(relay, side, (size_t)sent);
     if (sent == n) return MOVED;
-    return hold(flow, scratch + sent, (size_t)(n - sent)) < 0 ? FAILED : WAITS;
+    if (hold(flow, scratch + sent, (size_t)(n - sent)) < 0) return FAILED;
+    flow->cleared = flow->len;
+    return WAITS;
 }
 
 static outcome move_side(bc_relay *relay, int side)
@@ -121,9 +157,11 @@ static outcome move_side(bc_relay *relay, int side)
         if (relay->stage != STAGE_OPEN) return rc;
     }
     for (int round = 0; round < MAX_ROUNDS && rc == MOVED; round++) {
-        rc = move_once(relay, side);
+        rc = side == INNER && relay->requests != NULL ? move_requests(relay)
+                                                      : move_once(relay, side);
+        if (relay->stage != STAGE_OPEN) return rc;
     }
-    if (rc != FAILED && flow->ended && flow->len == 0 && !flow->shut) {
+    if (rc != FAILED && flow->ended && flow->len == 0 && !flow->shut) { /* all is written */
         flow->shut = 1;
         shutdown(relay->fds[1 - side], SHUT_WR);
     }
@@ -132,11 +170,6 @@ static outcome move_side(bc_relay *relay, int side)
 
 void bc_relay_move(bc_relay *relay)
 {
-    if (bc_budget_is_over(relay->egress) && relay->stage == STAGE_OPEN) {
-        bc_budget_deny(&relay->verdict);
-        bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
-        return;
-    }
     for (int side = INNER; side <= OUTER && relay->stage == STAGE_OPEN; side++) {
         if (move_side(relay, side) == FAILED) {
             bc_relay_abort(relay);
@@ -146,9 +179,12 @@ void bc_relay_move(bc_relay *relay)
     if (relay->stage != STAGE_OPEN) return;
     if (relay->flows[INNER].shut && relay->flows[OUTER].shut) {
         bc_relay_close(relay);
-        return;
+    } else if (bc_budget_is_over(relay->egress)) {
+        bc_budget_deny(&relay->verdict);
+        bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
+    } else {
+        bc_relay_wait(relay);
     }
-    bc_relay_wait(relay);
 }
 
 void bc_relay_wait(bc_relay *relay)
@@ -157,8 +193,7 @@ void bc_relay_wait(bc_relay *relay)
     int may_read = !relay->egress->throttled;
     for (int side = INNER; side <= OUTER; side++) {
         const bc_flow *flow = &relay->flows[side];
-        int gathering = side == INNER && !relay->looked_at;
-        if (flow->len > 0 && !gathering) {
+        if (flow->cleared > 0) {
             wanted[1 - side] |= BC_WRITABLE;
         } else if (!flow->ended && may_read) {
             wanted[side] |= BC_READABLE;

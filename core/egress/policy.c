@@ -120,7 +120,7 @@ void bc_policy_destroy(bc_policy *policy)
 static void say(bc_verdict *verdict, bool allowed, const char *what, const char *more)
 {
     verdict->allowed = allowed;
-    verdict->unlisted = false;
+    verdict->named = verdict->unlisted = false;
     snprintf(verdict->rule, sizeof verdict->rule, "%s%s", what, more);
 }
 
@@ -229,10 +229,10 @@ static void decide_dialled(const bc_policy *policy, const char *host, bool liter
                  bc_address_kind_name(kind), text, literal ? "" : " of ", literal ? "" : host);
         return;
     }
-    if (!literal) return;
-    if (named != NULL) {
-        say_entry(verdict, true, named);
-    } else if (policy->mode == BC_POLICY_OPEN && has_port(policy, port)) {
+    if (literal && named != NULL) say_entry(verdict, true, named);
+    verdict->named = named != NULL;
+    if (!literal || named != NULL) return;
+    if (policy->mode == BC_POLICY_OPEN && has_port(policy, port)) {
         say(verdict, true, "open", "");
     } else {
         say_unlisted(policy, port, known, verdict);

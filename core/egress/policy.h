@@ -40,6 +40,7 @@ void bc_policy_destroy(bc_policy *policy);
 
 typedef struct bc_verdict {
     bool allowed;
+    bool named;    /* allowed, and an allow entry names the very address, or a range with it */
     bool unlisted; /* refused because no entry speaks of it: a person may be asked */
     /* Why, for people: "allow: *.example.org:8443", "deny: x.example", "not in the allow-list",
      * "private address 10.0.0.1 of api.example.com". One line of printable ASCII. */

@@ -225,5 +225,6 @@ bool bc_policy_entry_names(const bc_policy_entry *entry, const bc_address *addre
 {
     bc_address_kind kind = bc_address_kind_of(address);
     if (kind == BC_ADDRESS_PUBLIC || entry->prefix == bc_address_bits(address)) return true;
-    return kind != BC_ADDRESS_METADATA && bc_address_range_within(&entry->net, entry->prefix, kind);
+    /* The networks of metadata are single addresses, so no range lies within one. */
+    return bc_address_range_within(&entry->net, entry->prefix, kind);
 }

@@ -48,6 +48,8 @@ static void let_go(bc_relay *relay)
     bc_question_leave(relay);
     bc_lookup_cancel(relay->lookup);
     bc_timer_close(relay->timer);
+    free(relay->requests);
+    relay->requests = NULL;
     for (int side = INNER; side <= OUTER; side++) {
         bc_watch_close(relay->watches[side]);
         if (relay->fds[side] >= 0) close(relay->fds[side]);

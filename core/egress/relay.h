@@ -13,6 +13,7 @@
 #include "egress/client_hello.h"
 #include "egress/internal.h"
 #include "egress/policy.h"
+#include "egress/request_stream.h"
 #include "egress/resolver.h"
 
 /* Enough for every hello and head; then for what one side is slower to take. */
@@ -24,8 +25,9 @@ enum { INNER, OUTER }; /* the sandbox's side, the world's */
 typedef struct bc_flow {
     unsigned char *held; /* read and not written yet; NULL: none */
     size_t from, len;
-    int ended; /* nothing more will be read */
-    int shut;  /* and the other side has been told */
+    size_t cleared; /* of these, how many may be written */
+    int ended;      /* nothing more will be read */
+    int shut;       /* and the other side has been told */
 } bc_flow;
 
 typedef enum bc_stage {
@@ -47,9 +49,10 @@ struct bc_relay {
     bc_flow flows[2]; /* by the side that is read */
     bc_timer *timer;
     bc_lookup *lookup;
-    bc_question *question; /* whose answer it waits for */
-    int asked;             /* a person allowed it */
-    int looked_at;         /* the program's first bytes have been */
+    bc_question *question;       /* whose answer it waits for */
+    int asked;                   /* a person allowed it */
+    int looked_at;               /* the program's first bytes have been */
+    bc_request_stream *requests; /* each is looked at; NULL: another protocol */
     int refusal_sent;
     uint32_t inside; /* the address that the program connected to */
     int named;       /* a name led there, and is held */
@@ -83,8 +86,10 @@ void bc_relay_dialled(bc_relay *relay); /* relay.c: it stands */
 void bc_relay_dial_timeout(bc_relay *relay);
 
 /* sniff.c: looks at what the program has sent so far. MORE: not decided; BAD: relay->verdict says
- * why. `ended`: nothing more will come. */
+ * why. `ended`: nothing more will come. With DONE, it speaks HTTP if relay->requests is set. */
 bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, int ended);
+/* Clears what is held up to the first request that is for another host, or is not whole. */
+bc_sniff bc_relay_look_at_requests(bc_relay *relay);
 /* The words of a refusal in the protocol that the program speaks. MORE: that is not known yet; BAD:
  * there are none in it. */
 bc_sniff bc_relay_refusal(const bc_relay *relay, char *text, size_t cap, size_t *len);

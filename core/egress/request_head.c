@@ -230,7 +230,10 @@ static bool read_field(text line, fields *seen, bc_request_head *out)
         seen->has_coding = true;
         out->chunked = true;
     }
-    if (equals(name, "upgrade")) out->upgrade = true;
+    if (equals(name, "upgrade")) {
+        out->websocket = !out->upgrade && equals(value, "websocket");
+        out->upgrade = true;
+    }
     return true;
 }
 

@@ -28,6 +28,7 @@ typedef struct bc_request_head {
     bool connect;   /* CONNECT: a tunnel to `host` */
     bool absolute;  /* the target is a URL: a request to a proxy */
     bool upgrade;   /* asks for another protocol */
+    bool websocket; /* for that one alone */
     bool chunked;   /* the body's framing: chunks, or `body_len` bytes */
     int64_t body_len;
     bool http2_preface; /* the first bytes of HTTP/2; nothing else is set */

@@ -1,6 +1,7 @@
-/* What a program says first must be for the host that it connected to; and how it is told that it
- * may not. */
+/* What a program says must be for the host that it connected to; and how it is told that it may
+ * not. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "egress/relay.h"
 #include "egress/request_head.h"
@@ -30,22 +31,41 @@ static bc_sniff look_at_hello(bc_relay *relay, const unsigned char *data, size_t
     return deny(relay, "the TLS server name is another host: ", hello.server_name);
 }
 
-static bc_sniff look_at_request(bc_relay *relay, const unsigned char *data, size_t len)
+static bc_sniff look_at_request(bc_relay *relay, const bc_request_head *head)
 {
-    bc_request_head head;
-    bc_sniff seen = bc_request_head_read((const char *)data, len, &head);
-    if (seen == BC_SNIFF_MORE) return seen;
-    if (seen == BC_SNIFF_BAD) return deny(relay, "a malformed HTTP request", "");
-    if (head.http2_preface) return deny(relay, "HTTP/2 without TLS", "");
-    if (head.connect) return deny(relay, "HTTP CONNECT to ", head.host);
-    if (head.host[0] == '\0') return BC_SNIFF_DONE; /* HTTP/1.0 */
-    if (strcmp(head.host, relay->host) != 0) {
-        return deny(relay, "the HTTP Host is another host: ", head.host);
+    if (head->http2_preface) return deny(relay, "HTTP/2 without TLS", "");
+    if (head->connect) return deny(relay, "HTTP CONNECT to ", head->host);
+    if (head->host[0] == '\0') return BC_SNIFF_DONE; /* HTTP/1.0 */
+    if (strcmp(head->host, relay->host) != 0) {
+        return deny(relay, "the HTTP Host is another host: ", head->host);
     }
-    if (head.port != 0 && head.port != relay->port) {
+    if (head->port != 0 && head->port != relay->port) {
         return deny(relay, "the HTTP Host has another port", "");
     }
     return BC_SNIFF_DONE;
+}
+
+bc_sniff bc_relay_look_at_requests(bc_relay *relay)
+{
+    bc_flow *flow = &relay->flows[INNER];
+    bc_sniff seen = BC_SNIFF_DONE;
+    size_t used = 1;
+    while (used > 0 && flow->cleared < flow->len) {
+        const char *data = (const char *)flow->held + flow->from + flow->cleared;
+        seen = bc_request_stream_step(relay->requests, data, flow->len - flow->cleared, &used);
+        if (seen == BC_SNIFF_BAD) return deny(relay, "a malformed HTTP request", "");
+        if (seen == BC_SNIFF_DONE) seen = look_at_request(relay, &relay->requests->head);
+        if (seen == BC_SNIFF_BAD) return seen;
+        flow->cleared += used;
+    }
+    if (flow->ended && flow->cleared < flow->len) return deny(relay, "a part of a request", "");
+    return BC_SNIFF_DONE;
+}
+
+static bc_sniff begin_requests(bc_relay *relay)
+{
+    relay->requests = calloc(1, sizeof *relay->requests);
+    return relay->requests == NULL ? deny(relay, "out of memory", "") : BC_SNIFF_DONE;
 }
 
 /* On ports that are nobody's in particular only what begins like a known method is taken for HTTP:
@@ -78,7 +98,7 @@ bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, i
     if (tls == BC_SNIFF_DONE && relay->port != 80) {
         seen = look_at_hello(relay, data, len);
     } else if (request == BC_SNIFF_DONE && relay->port != 443) {
-        seen = look_at_request(relay, data, len);
+        seen = begin_requests(relay);
     } else if (tls == BC_SNIFF_MORE || request == BC_SNIFF_MORE) {
         seen = BC_SNIFF_MORE;
     } else if (relay->port == 443 || relay->port == 80) {

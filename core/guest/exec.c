@@ -168,7 +168,8 @@ void exec_start(struct init *init, const bc_frame *frame)
 {
     bool detach = frame->length >= 4 && (bc_get_u32(frame->payload) & BC_EXEC_DETACH) != 0;
     bool full = detach && job_count_detached(init) >= MAX_DETACHED;
-    struct job *job = full || init->paused ? NULL : job_new(init, JOB_EXEC, frame->stream);
+    bool still = init->paused || quiet_is_packing(init);
+    struct job *job = full || still ? NULL : job_new(init, JOB_EXEC, frame->stream);
     if (job == NULL) {
         refuse(init, frame->stream);
         return;

@@ -17,7 +17,7 @@ static bool read_request(struct file_request *request, bc_wire_reader *in)
     request->limit = bc_wire_u64(in);
     request->path = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
     request->new_path = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
-    return bc_wire_done(in) && request->op >= BC_FILE_OP_READ && request->op <= BC_FILE_OP_CHANGES;
+    return bc_wire_done(in) && request->op >= BC_FILE_OP_READ && request->op <= BC_FILE_OP_PACK;
 }
 
 static long open_pipe(int *ours, int *theirs, int our_end)
@@ -73,13 +73,17 @@ static long open_streams(struct job *job, const struct file_request *request, in
 }
 
 /* The answer to an operation that cannot even become a job. */
+static void refuse_with(struct init *init, uint32_t stream, const struct file_result *refused)
+{
+    unsigned char bytes[1024];
+    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
+    file_encode_result(&out, refused);
+    send_frame(init, BC_FRAME_FILE_DONE, stream, bytes, out.len);
+}
+
 static void refuse(struct init *init, uint32_t stream, uint32_t status, const char *words)
 {
-    const struct file_result refused = {.status = status, .words = words};
-    unsigned char bytes[256];
-    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
-    file_encode_result(&out, &refused);
-    send_frame(init, BC_FRAME_FILE_DONE, stream, bytes, out.len);
+    refuse_with(init, stream, &(struct file_result){.status = status, .words = words});
 }
 
 static void set_result(struct job *job, const struct file_result *result)
@@ -93,16 +97,45 @@ static void set_result(struct job *job, const struct file_result *result)
  * over it, has none: all that is in it is new. */
 static bool find_layers(const struct init *init, struct file_request *request)
 {
-    for (unsigned i = 0; i < init->mounts->count; i++) {
+    for (unsigned i = init->mounts->count; i-- > 0;) { /* what hides a template's tree is first */
         const struct mount_request *m = &init->mounts->of[i];
         if (strcmp(m->target, request->path) != 0) continue;
-        if (m->mode != BC_MOUNT_COPY_ON_WRITE) return false;
+        if (m->mode != BC_MOUNT_COPY_ON_WRITE && m->mode != BC_MOUNT_TEMPLATE) return false;
         request->layers[0] = m->lower_fd;
         request->layers[1] = m->upper_fd;
         request->layers[2] = m->merged_fd;
         return true;
     }
     return strcmp(request->path, "/workspace") == 0;
+}
+
+static uint32_t find_hidden(const struct init *init)
+{
+    uint32_t hidden = 0;
+    for (unsigned i = 0; i < init->mounts->count; i++) {
+        const struct mount_request *m = &init->mounts->of[i];
+        for (unsigned k = 0; m->mode != BC_MOUNT_TEMPLATE && k < BC_PACK_PLACES; k++) {
+            if (strcmp(m->target, bc_pack_place_of(k)->target) == 0) hidden |= 1u << k;
+        }
+    }
+    return hidden;
+}
+
+/* A snapshot is taken when nothing else runs, and nothing that writes begins meanwhile. */
+static bool may_run(struct init *init, struct file_request *request, uint32_t stream)
+{
+    char words[BC_FRAME_MAX_MESSAGE];
+    struct file_result why = {.status = BC_WIRE_EBUSY, .words = "a snapshot is being taken"};
+    bool packs = request->op == BC_FILE_OP_PACK;
+    if (!packs && quiet_is_packing(init) && !quiet_may_run(request->op)) {
+        refuse_with(init, stream, &why);
+        return false;
+    }
+    if (!packs) return true;
+    request->hidden_places = find_hidden(init);
+    if (quiet_check(init, &why, words, sizeof words)) return true;
+    refuse_with(init, stream, &why);
+    return false;
 }
 
 void file_start(struct init *init, const bc_frame *frame)
@@ -114,11 +147,13 @@ void file_start(struct init *init, const bc_frame *frame)
         refuse(init, frame->stream, BC_WIRE_EINVAL, "no copy-on-write mount is there");
         return;
     }
+    if (!may_run(init, &request, frame->stream)) return;
     struct job *job = job_new(init, JOB_FILE, frame->stream);
     if (job == NULL) {
         refuse(init, frame->stream, BC_WIRE_ELIMIT, "too many commands and file operations run");
         return;
     }
+    job->packs = request.op == BC_FILE_OP_PACK;
     int theirs[3] = {-1, -1, -1};
     long rc = open_streams(job, &request, theirs);
     if (rc >= 0) rc = SYS5(SYS_clone, SIGCHLD, 0, 0, 0, 0);

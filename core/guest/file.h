@@ -10,6 +10,7 @@ struct file_request {
     uint32_t op, flags, mode, depth;
     uint64_t offset, limit;
     const char *path, *new_path;
+    uint32_t hidden_places; /* pack: bits of those that a mount of the profile is shown at */
     int layers[3]; /* changes: of the mount at `path`: lower, upper, merged; -1: it has none */
 };
 
@@ -53,6 +54,8 @@ int file_mkdir(const struct file_request *request, struct file_result *result);
 int file_rename(const struct file_request *request, struct file_result *result);
 /* file_changes.c */
 int file_changes(const struct file_request *request, struct file_result *result);
+/* file_pack.c */
+int file_pack(const struct file_request *request, struct file_result *result);
 /* file_remove.c */
 int file_remove(const struct file_request *request, struct file_result *result);
 

@@ -131,6 +131,7 @@ static int perform(const struct file_request *request, struct file_result *resul
     case BC_FILE_OP_MKDIR: return file_mkdir(request, result);
     case BC_FILE_OP_REMOVE: return file_remove(request, result);
     case BC_FILE_OP_CHANGES: return file_changes(request, result);
+    case BC_FILE_OP_PACK: return file_pack(request, result);
     default: return file_rename(request, result);
     }
 }

@@ -94,6 +94,7 @@ struct job {
     struct reaper *reaper; /* JOB_EXEC */
     void *request;         /* the strings of its request */
     const char **lists[2]; /* of pointers to them: arguments, environment */
+    bool packs;            /* JOB_FILE: for a snapshot */
     int result_fd;         /* JOB_FILE: the worker's answer */
     unsigned char result[1024];
     size_t result_len;
@@ -217,6 +218,8 @@ uint64_t usage_memory_of(const struct person *person);
 bool usage_sample_counted(struct init *init);
 void usage_sample(struct init *init);
 bc_usage usage_now(struct init *init);
+/* The words of its command line; a process without one has its name in brackets, as ps has it. */
+size_t usage_command_line(int pid, char *text, size_t cap);
 /* Writes the answer to BC_ASK_PROCESSES. */
 void usage_list(struct init *init, bc_wire_writer *out);
 static inline uint64_t us_of(struct timeval tv)
@@ -239,6 +242,14 @@ bool meter_storage(uint64_t *used_bytes, bool *full);
 /* file.c: file operations as jobs; file_worker.c does them. */
 void file_start(struct init *init, const bc_frame *frame);
 void file_report(struct init *init, struct job *job);
+
+/* quiet.c: for snapshots. */
+bool quiet_is_packing(const struct init *init);
+/* What reads only. */
+bool quiet_may_run(uint32_t op);
+struct file_result;
+/* Whether nothing but process 1 lives; otherwise the result says what does, in `words`. */
+bool quiet_check(const struct init *init, struct file_result *result, char *words, size_t cap);
 
 /* output.c */
 void output_open(struct output *output, int fd, uint32_t type, uint64_t limit, bool capped);

@@ -114,7 +114,8 @@ static int add_landlock(const struct plan *plan, struct layers *layers, struct f
         {"/run", LANDLOCK_TREE},  {"/home/user", LANDLOCK_TREE}, {"/workspace", LANDLOCK_TREE},
         {"/dev", LANDLOCK_FILES}, {"/proc", LANDLOCK_FILES},
     };
-    struct landlock_place places[sizeof fixed / sizeof *fixed + BC_FRAME_MAX_MOUNTS];
+    struct landlock_place
+        places[sizeof fixed / sizeof *fixed + BC_FRAME_MAX_MOUNTS + BC_PACK_PLACES];
     size_t count = sizeof fixed / sizeof *fixed;
     memcpy(places, fixed, sizeof fixed);
     for (unsigned i = 0; i < plan->mounts.count; i++) {

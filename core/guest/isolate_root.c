@@ -46,7 +46,8 @@ static int mount_storage(const struct plan *plan, struct layers *layers, struct 
     /* As many files as fit with a page each, because the kernel's memory for them is not counted
      * in the size. */
     unsigned long long size = plan->limits.disk_bytes, files = size / 4096 + 1024;
-    unsigned own = OWN_FILES + COPY_OWN_FILES * count_mounts(plan, BC_MOUNT_COPY_ON_WRITE);
+    unsigned own = OWN_FILES + COPY_OWN_FILES * (count_mounts(plan, BC_MOUNT_COPY_ON_WRITE) +
+                                                 count_mounts(plan, BC_MOUNT_TEMPLATE));
     if (plan->limits.files != 0) files = plan->limits.files + own;
     snprintf(text, sizeof text, "mode=755,size=%llu,nr_inodes=%llu", size, files);
     if (mount("tmpfs", WORLD_STORE, "tmpfs", MS_NOSUID | MS_NODEV, text) < 0) {
@@ -89,6 +90,9 @@ static int show_mounts(struct plan *plan, struct layers *layers, struct failure 
     if (plan->mounts.count == 0) return 0;
     if (mount_mnt(plan, why) < 0 || mounts_show(&plan->mounts, plan->privileged, why) < 0)
         return -1;
+    unsigned trees = count_mounts(plan, BC_MOUNT_TEMPLATE);
+    if (trees > 0) layer_holds(layers, "template", "%u trees of a snapshot, copy-on-write", trees);
+    if (trees == plan->mounts.count) return 0;
     unsigned copies = count_mounts(plan, BC_MOUNT_COPY_ON_WRITE), others = 0;
     layer_holds(layers, "mounts", "%u of the host read-only, %u writable, %u copy-on-write",
                 count_mounts(plan, BC_MOUNT_READ_ONLY), count_mounts(plan, BC_MOUNT_READ_WRITE),

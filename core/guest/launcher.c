@@ -210,14 +210,14 @@ static void report_ended(struct launcher *l, uint32_t tag, uint32_t status, uint
 static void read_mounts(bc_wire_reader *in, struct mount_list *mounts)
 {
     uint32_t count = bc_wire_u32(in);
-    if (count > BC_FRAME_MAX_MOUNTS) in->bad = 1;
+    if (count > BC_FRAME_MAX_MOUNTS + BC_PACK_PLACES) in->bad = 1;
     for (uint32_t i = 0; i < count && !in->bad; i++) {
         struct mount_request *m = &mounts->of[mounts->count++];
         m->mode = bc_wire_u32(in);
         m->source = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
         m->target = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
         if (m->source[0] != '/' || m->target[0] != '/') in->bad = 1;
-        if (m->mode > BC_MOUNT_COPY_ON_WRITE) in->bad = 1;
+        if (m->mode > BC_MOUNT_TEMPLATE) in->bad = 1;
     }
 }
 

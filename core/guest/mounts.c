@@ -101,7 +101,7 @@ static int open_source(const struct world *world, struct mount_request *m, bool 
     if (fd < 0 || fstat(fd, st) < 0) rc = fail_os(why, errno, "mount %s", m->source);
     m->owner = map_owners ? st->st_uid : geteuid();
     m->group = map_owners ? st->st_gid : getegid();
-    if (rc == 0) rc = mount_check(m, fd, st, why);
+    if (rc == 0 && m->mode != BC_MOUNT_TEMPLATE) rc = mount_check(m, fd, st, why);
     if (rc == 0) {
         tree =
             open_tree(fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
@@ -121,6 +121,12 @@ static int attach(const struct world *world, struct mount_request *m, unsigned n
     if (tree < 0) return -1;
     m->is_file = !S_ISDIR(st.st_mode);
     m->rights = st.st_mode & 0777;
+    /* The trees of a template are of the library's making: nothing in them is to be looked for. */
+    if (m->mode == BC_MOUNT_TEMPLATE && m->is_file) {
+        close(tree);
+        return fail_os(why, ENOTDIR, "mount %s", m->source);
+    }
+    if (m->mode == BC_MOUNT_TEMPLATE && strstr(m->target, "tmp") != NULL) m->rights = 01777;
     snprintf(place, sizeof place, WORLD_MOUNTS "/%s%u", m->is_file ? "f" : "d", number);
     int made = m->is_file ? create_file(place, "") : make_dirs(place);
     if (made < 0 && errno != EEXIST) {
@@ -164,6 +170,19 @@ void mounts_close(const struct mount_list *mounts)
 
 /* ---- in the sandbox, whose root-to-be is the working directory ---- */
 
+/* What a template's tree has in the place of a target is of a sandbox's making: a link would lead
+ * out of the root-to-be. Nobody is there yet who could change it after the look. */
+static int check_present(const struct mount_request *m, const char *path, bool is_file,
+                         struct failure *why)
+{
+    struct stat st;
+    if (lstat(path, &st) < 0) return fail_os(why, errno, "mount at %s", m->target);
+    if (is_file ? S_ISREG(st.st_mode) : S_ISDIR(st.st_mode)) return 0;
+    return fail_status(why, BC_WIRE_EINVAL,
+                       "mount at %s: the template has something else than a %s at /%s", m->target,
+                       is_file ? "file" : "folder", path);
+}
+
 /* The parents of a place belong to the sandbox's user, as what else is in the storage. */
 static int make_target(const struct mount_request *m, bool give, struct failure *why)
 {
@@ -175,7 +194,10 @@ static int make_target(const struct mount_request *m, bool give, struct failure 
         memcpy(path, target, i);
         path[i] = '\0';
         int rc = last && m->is_file ? create_file(path, "") : mkdir(path, 0755);
-        if (rc < 0 && errno == EEXIST) continue;
+        if (rc < 0 && errno == EEXIST) {
+            if (check_present(m, path, last && m->is_file, why) < 0) return -1;
+            continue;
+        }
         if (rc == 0 && give) rc = chown(path, SANDBOX_UID, SANDBOX_UID);
         if (rc < 0) return fail_os(why, errno, "mount at %s", m->target);
     }
@@ -189,7 +211,7 @@ int mounts_show(struct mount_list *mounts, bool give, struct failure *why)
         struct mount_request *m = &mounts->of[i];
         if (make_target(m, give, why) < 0) return -1;
         place_of(mounts, i, place);
-        if (m->mode == BC_MOUNT_COPY_ON_WRITE) {
+        if (m->mode == BC_MOUNT_COPY_ON_WRITE || m->mode == BC_MOUNT_TEMPLATE) {
             if (mount_copy_on_write(m, place, i, give, why) < 0) return -1;
         } else if (mount(place, m->target + 1, NULL, MS_BIND | MS_REC, NULL) < 0) {
             return fail_os(why, errno, "mount %s at %s", m->source, m->target);

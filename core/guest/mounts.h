@@ -25,7 +25,7 @@ struct mount_request {
 
 struct mount_list {
     unsigned count;
-    struct mount_request of[BC_FRAME_MAX_MOUNTS];
+    struct mount_request of[BC_FRAME_MAX_MOUNTS + BC_PACK_PLACES]; /* a template's trees first */
 };
 
 /* Attaches them in the launcher's root, for the sandbox that is about to be cloned. `sandbox_id`

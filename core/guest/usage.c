@@ -107,8 +107,7 @@ bc_usage usage_now(struct init *init)
     return u;
 }
 
-/* The words of its command line; a process without one has its name in brackets, as ps has it. */
-static size_t command_line(int pid, char *text, size_t cap)
+size_t usage_command_line(int pid, char *text, size_t cap)
 {
     long n = census_read(pid, "cmdline", text, cap);
     if (n <= 0) {
@@ -140,7 +139,7 @@ static void put_person(const struct init *init, const struct person *person, bc_
         .memory_bytes = person->rss_bytes,
     };
     bc_wire_put_process(out, &process);
-    bc_wire_put_string(out, command, command_line(person->pid, command, sizeof command));
+    bc_wire_put_string(out, command, usage_command_line(person->pid, command, sizeof command));
 }
 
 void usage_list(struct init *init, bc_wire_writer *out)

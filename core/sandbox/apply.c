@@ -20,6 +20,7 @@ void bc_apply_free(barchan_apply_call *call)
     bc_cancel_watch_close(call->cancel);
     bc_defer_cancel(&call->defer);
     bc_apply_file_abort(call);
+    bc_apply_compare_end(call);
     bc_host_tree_close(&call->dest);
     bc_host_tree_close(&call->source);
     for (size_t i = 0; i < call->change_count; i++) {
@@ -162,6 +163,7 @@ static void end_checking(barchan_apply_call *call)
                      "'%s': %s (conflicts: %zu); nothing was applied",
                      bc_printable(name, sizeof name, first->info.path), first->why, conflicts);
     }
+    bc_apply_check_folders(call);
     call->next = 0;
     call->stage = call->dry_run ? APPLY_FINISHED : APPLY_WRITING;
 }
@@ -262,20 +264,22 @@ static void next_stage(barchan_apply_call *call)
     }
 }
 
-/* 1: it waits for a file. */
-static int do_one(barchan_apply_call *call)
+/* AGAIN: in the next slice; WAIT: for a file that is on its way. */
+enum done { NEXT, AGAIN, WAIT };
+
+static enum done do_one(barchan_apply_call *call)
 {
     size_t at = call->stage == APPLY_REMOVING ? call->change_count - 1 - call->next : call->next;
     struct change *change = &call->changes[at];
     if (call->stage == APPLY_CHECKING) {
-        bc_apply_check(call, change);
+        if (bc_apply_check(call, change)) return AGAIN;
     } else if (call->stage == APPLY_REMOVING) {
         remove_one(call, change);
     } else if (write_one(call, change)) {
-        return 1;
+        return WAIT;
     }
     call->next++;
-    return 0;
+    return NEXT;
 }
 
 static void step(bc_defer *defer)
@@ -286,9 +290,11 @@ static void step(bc_defer *defer)
         if (call->stage == APPLY_FINISHED) break;
         if (call->next >= call->change_count) {
             next_stage(call);
-        } else if (do_one(call)) {
-            return;
+            continue;
         }
+        enum done done = do_one(call);
+        if (done == WAIT) return;
+        if (done == AGAIN) break;
     }
     if (call->error.code != 0 || call->stage == APPLY_FINISHED) {
         finish(call);

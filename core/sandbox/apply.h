@@ -58,6 +58,10 @@ struct barchan_apply_call {
     size_t applied;
     struct change *changes; /* sorted by path */
     size_t change_count;
+    struct compare { /* a file of dest with that of the source, a part in each slice */
+        int fds[2];  /* -1: none is being compared */
+        off_t at;
+    } compare;
     barchan_file_call *file; /* a file is on its way */
     /* The file that is being written. */
     int parent_fd, out_fd;
@@ -71,8 +75,11 @@ void bc_apply_free(barchan_apply_call *call);
 /* The guest's list of changes, or why there is none. */
 void bc_apply_listed(barchan_file_result *list, const barchan_error *err, void *ud);
 
-/* apply_check.c: fills outcome, why, seen and late. */
-void bc_apply_check(barchan_apply_call *call, struct change *change);
+/* apply_check.c: fills outcome, why, seen and late. 1: it is not done, call it again in the next
+ * slice. */
+int bc_apply_check(barchan_apply_call *call, struct change *change);
+/* After all of them: a folder in which something stays does not go. */
+void bc_apply_check_folders(barchan_apply_call *call);
 /* What is there now, if anything: 0 or -errno. */
 int bc_apply_look_in(int parent, const char *name, struct seen *seen);
 int bc_apply_is_as_seen(const struct seen *seen, const struct seen *now);
@@ -87,6 +94,10 @@ int bc_apply_file_begin(barchan_apply_call *call, struct change *change);
 int bc_apply_file_write(barchan_apply_call *call, const void *data, size_t len);
 int bc_apply_file_end(barchan_apply_call *call, struct change *change);
 void bc_apply_file_abort(barchan_apply_call *call);
+
+/* apply_compare.c: whether a file of dest is as the source's: 1, 0, or -1: ask again. */
+int bc_apply_compare(barchan_apply_call *call, const char *path);
+void bc_apply_compare_end(barchan_apply_call *call);
 
 /* apply_memory.c: the files that were written for this sandbox. */
 void bc_apply_remember(barchan_sandbox *sbx, const struct stat *st);

@@ -87,28 +87,6 @@ static int is_newer(const barchan_apply_call *call, const struct seen *seen)
            (seen->ctime.tv_sec == made->tv_sec && seen->ctime.tv_nsec > made->tv_nsec);
 }
 
-static int open_file(bc_host_tree *tree, const char *path)
-{
-    const char *name;
-    cleanup_close int parent = bc_host_tree_parent(tree, path, &name);
-    if (parent < 0) return -1;
-    return openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-}
-
-static int same_bytes(int a, int b)
-{
-    char bytes[2][16384];
-    off_t at = 0;
-    for (;;) {
-        ssize_t n = pread(a, bytes[0], sizeof bytes[0], at);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0 || pread(b, bytes[1], sizeof bytes[1], at) != n) return 0;
-        if (n == 0) return 1;
-        if (memcmp(bytes[0], bytes[1], (size_t)n) != 0) return 0;
-        at += n;
-    }
-}
-
 static int same_link(barchan_apply_call *call, const char *path)
 {
     char target[2][PATH_MAX];
@@ -122,7 +100,7 @@ static int same_link(barchan_apply_call *call, const char *path)
     return len[0] >= 0 && len[0] == len[1] && memcmp(target[0], target[1], (size_t)len[0]) == 0;
 }
 
-/* In another folder a file is unchanged when it is as the source's, and that is. */
+/* In another folder a file is unchanged when it is as the source's, and that is. -1: ask again. */
 static int is_as_source(barchan_apply_call *call, const char *path, const struct seen *there)
 {
     struct seen source;
@@ -132,9 +110,7 @@ static int is_as_source(barchan_apply_call *call, const char *path, const struct
     if ((source.mode & S_IFMT) != (there->mode & S_IFMT)) return 0;
     if (S_ISLNK(there->mode)) return same_link(call, path);
     if (!S_ISREG(there->mode) || source.size != there->size) return 0;
-    cleanup_close int a = open_file(&call->dest, path);
-    cleanup_close int b = open_file(&call->source, path);
-    return a >= 0 && b >= 0 && same_bytes(a, b);
+    return bc_apply_compare(call, path);
 }
 
 static int is_unchanged(barchan_apply_call *call, const char *path, const struct seen *there)
@@ -201,7 +177,7 @@ static const char *why_never(const barchan_apply_call *call, const barchan_file_
 static const char *why_not_emptied(barchan_apply_call *call, const struct change *change)
 {
     char path[PATH_MAX + NAME_MAX + 2];
-    int fd = open_file(&call->dest, change->info.path);
+    int fd = bc_host_tree_open_file(&call->dest, change->info.path);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     if (dir == NULL) {
         if (fd >= 0) close(fd);
@@ -224,23 +200,32 @@ static const char *why_not_emptied(barchan_apply_call *call, const struct change
     return why;
 }
 
-static void check_deleted(barchan_apply_call *call, struct change *change)
+/* A file that commands have changed or removed: 1: ask again. */
+static int check_changed(barchan_apply_call *call, struct change *change)
+{
+    int unchanged = is_unchanged(call, change->info.path, &change->seen);
+    if (unchanged == 0) changed(call, change, "it was changed on the host");
+    return unchanged < 0;
+}
+
+static int check_deleted(barchan_apply_call *call, struct change *change)
 {
     const struct seen *there = &change->seen;
     int is_folder = change->info.type == BARCHAN_FILE_DIRECTORY;
-    if (!there->present) return;
+    if (!there->present) return 0;
     if (is_folder != !!S_ISDIR(there->mode)) {
         decide(change, BARCHAN_APPLY_CONFLICT, "it is something else on the host");
     } else if (is_folder) {
         const char *why = why_not_emptied(call, change);
         if (why != NULL) decide(change, BARCHAN_APPLY_CONFLICT, why);
-    } else if (!is_unchanged(call, change->info.path, there)) {
-        changed(call, change, "it was changed on the host");
+    } else {
+        return check_changed(call, change);
     }
+    return 0;
 }
 
 /* Added or modified, where something is on the host. */
-static void check_present(barchan_apply_call *call, struct change *change)
+static int check_present(barchan_apply_call *call, struct change *change)
 {
     const struct seen *there = &change->seen;
     if (S_ISDIR(there->mode)) {
@@ -248,7 +233,7 @@ static void check_present(barchan_apply_call *call, struct change *change)
             if (change->info.change == BARCHAN_FILE_MODIFIED) {
                 decide(change, BARCHAN_APPLY_SKIPPED, "the rights of folders are not taken over");
             }
-            return;
+            return 0;
         }
         change->late = 1;
         if (change->info.change == BARCHAN_FILE_ADDED || why_not_emptied(call, change) != NULL) {
@@ -257,12 +242,13 @@ static void check_present(barchan_apply_call *call, struct change *change)
     } else if (!S_ISREG(there->mode) && !S_ISLNK(there->mode)) {
         decide(change, BARCHAN_APPLY_CONFLICT, "something that is no file is there on the host");
     } else if (bc_apply_is_ours(call->sbx, there)) {
-        return;
+        return 0;
     } else if (change->info.change == BARCHAN_FILE_ADDED) {
         changed(call, change, "there is one on the host already");
-    } else if (!is_unchanged(call, change->info.path, there)) {
-        changed(call, change, "it was changed on the host");
+    } else {
+        return check_changed(call, change);
     }
+    return 0;
 }
 
 /* The folder it is in is not there, or is no folder: fine where the list has it made, or where the
@@ -280,14 +266,14 @@ static void check_without_parent(const barchan_apply_call *call, struct change *
                            : "what it belongs to is no folder on the host");
 }
 
-void bc_apply_check(barchan_apply_call *call, struct change *change)
+int bc_apply_check(barchan_apply_call *call, struct change *change)
 {
     int parent_missing;
     const char *never = why_never(call, &change->info);
     decide(change, BARCHAN_APPLY_APPLIED, NULL);
     if (never != NULL) {
         decide(change, BARCHAN_APPLY_SKIPPED, never);
-        return;
+        return 0;
     }
     int rc = look(&call->dest, change->info.path, &change->seen, &parent_missing);
     if (rc == -ENOTDIR || rc == -ELOOP || (rc == -ENOENT && parent_missing)) {
@@ -295,10 +281,25 @@ void bc_apply_check(barchan_apply_call *call, struct change *change)
     } else if (rc < 0 && rc != -ENOENT) {
         decide(change, BARCHAN_APPLY_CONFLICT, "it cannot be looked at");
     } else if (change->info.change == BARCHAN_FILE_DELETED) {
-        check_deleted(call, change);
+        return check_deleted(call, change);
     } else if (change->seen.present) {
-        check_present(call, change);
+        return check_present(call, change);
     } else if (change->info.change == BARCHAN_FILE_MODIFIED) {
         changed(call, change, "it was removed on the host");
+    }
+    return 0;
+}
+
+/* Backwards, so that what is found of a folder counts for the one that it is in. */
+void bc_apply_check_folders(barchan_apply_call *call)
+{
+    for (size_t i = call->change_count; i-- > 0;) {
+        const struct change *change = &call->changes[i];
+        int stays = change->outcome != BARCHAN_APPLY_APPLIED && change->seen.present;
+        struct change *folder = stays ? find_parent(call, change->info.path) : NULL;
+        if (folder == NULL || folder->outcome != BARCHAN_APPLY_APPLIED) continue;
+        if (folder->info.change == BARCHAN_FILE_DELETED || folder->late) {
+            decide(folder, BARCHAN_APPLY_CONFLICT, "something in it stays on the host");
+        }
     }
 }

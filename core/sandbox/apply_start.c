@@ -97,6 +97,7 @@ int barchan_sandbox_apply_changes_start(barchan_apply_call **out, barchan_sandbo
     }
     if (rc == 0) {
         call->dest.fd = call->source.fd = call->parent_fd = call->out_fd = -1;
+        call->compare.fds[0] = call->compare.fds[1] = -1;
         rc = open_call(call, sbx, dest, &options, err);
     }
     if (rc < 0) {

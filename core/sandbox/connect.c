@@ -90,7 +90,7 @@ static int on_ready(barchan_sandbox *sbx, bc_wire_reader *in)
     const char *template_name = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
     const char *layers = bc_wire_string(in, sbx->layers.max);
     if (read_env(sbx, in) < 0) return -1;
-    sbx->limits.disk_bytes = bc_wire_u64(in);
+    if (bc_profile_take(sbx, in) < 0) return -1;
     if (bc_mounts_take(sbx, in) < 0 || !bc_wire_done(in) || wall_ms > BC_USAGE_MAX) return -1;
     char *copy = strdup(template_name);
     if (copy == NULL || bc_buf_append_string(&sbx->layers, layers) < 0) {

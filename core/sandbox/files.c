@@ -38,7 +38,7 @@ static void finish(barchan_file_call *call)
 {
     call->finished = 1;
     detach_call(call);
-    if (call->error.code != 0) {
+    if (call->error.code != 0 && call->op != BC_FILE_PACK) {
         char what[192];
         bc_file_describe(call, what, sizeof what);
         bc_error_context(&call->error, "%s", what);
@@ -347,9 +347,30 @@ static int find_target(const barchan_sandbox *sbx, barchan_file_request *request
     return 0;
 }
 
+static int check_snapshots(const barchan_sandbox *sbx, barchan_file_op op, barchan_error *err)
+{
+    int writes = op == BARCHAN_FILE_WRITE || op == BARCHAN_FILE_APPEND ||
+                 op == BARCHAN_FILE_MKDIR || op == BARCHAN_FILE_REMOVE || op == BARCHAN_FILE_RENAME;
+    if (!writes || sbx->snapshots == 0) return 0;
+    return bc_error_set(err, BARCHAN_EBUSY, "a snapshot of the sandbox is being taken");
+}
+
 int barchan_sandbox_file_start(barchan_file_call **out, barchan_sandbox *sbx,
                                const barchan_file_request *given, barchan_file_done_fn done,
                                void *ud, barchan_error *err)
+{
+    if (given != NULL && given->struct_size > offsetof(barchan_file_request, op) &&
+        given->op > BARCHAN_FILE_CHANGES) {
+        if (out != NULL) *out = NULL;
+        bc_error_set(err, BARCHAN_EINVAL, "unknown file operation %d", (int)given->op);
+        bc_error_where(err, "sandbox.file");
+        return BARCHAN_EINVAL;
+    }
+    return bc_file_start(out, sbx, given, done, ud, err);
+}
+
+int bc_file_start(barchan_file_call **out, barchan_sandbox *sbx, const barchan_file_request *given,
+                  barchan_file_done_fn done, void *ud, barchan_error *err)
 {
     barchan_file_request request;
     barchan_file_call *call = NULL;
@@ -361,6 +382,7 @@ int barchan_sandbox_file_start(barchan_file_call **out, barchan_sandbox *sbx,
     if (rc == 0) rc = bc_options_copy(&request, sizeof request, given, err);
     if (rc == 0) rc = find_target(sbx, &request, err);
     if (rc == 0) rc = bc_file_check(&request, err);
+    if (rc == 0) rc = check_snapshots(sbx, request.op, err);
     if (rc == 0) {
         call = calloc(1, sizeof *call);
         rc = call == NULL ? bc_error_nomem(err) : open_call(call, sbx, &request, err);

@@ -37,6 +37,11 @@ struct barchan_file_call {
 /* files_list.c: entries from the guest's records; negative when they are malformed. */
 int bc_file_read_entries(const bc_buf *records, barchan_file_op op, barchan_file_result *result);
 
+/* files.c: the same as the public one, and BC_FILE_PACK, whose sink gets the stream of pack.h. */
+#define BC_FILE_PACK ((barchan_file_op)BC_FILE_OP_PACK)
+int bc_file_start(barchan_file_call **out, barchan_sandbox *sbx, const barchan_file_request *given,
+                  barchan_file_done_fn done, void *ud, barchan_error *err);
+
 /* files_request.c */
 int bc_file_check(const barchan_file_request *request, barchan_error *err);
 int bc_file_encode(bc_buf *out, const barchan_file_request *request);

@@ -20,7 +20,7 @@ static int check_path(const char *path, size_t len, const char *what, barchan_er
 
 int bc_file_check(const barchan_file_request *request, barchan_error *err)
 {
-    if (request->op < BARCHAN_FILE_READ || request->op > BARCHAN_FILE_CHANGES) {
+    if (request->op < BARCHAN_FILE_READ || (int)request->op > BC_FILE_OP_PACK) {
         return bc_error_set(err, BARCHAN_EINVAL, "unknown file operation %d", (int)request->op);
     }
     int rc = check_path(request->path, request->path_len, "path", err);
@@ -74,8 +74,8 @@ int bc_file_encode(bc_buf *out, const barchan_file_request *request)
 void bc_file_describe(const barchan_file_call *call, char *text, size_t cap)
 {
     static const char *const verbs[] = {
-        "?",    "read",  "write",  "append to", "list",
-        "stat", "mkdir", "remove", "rename",    "list the changes of"};
+        "?",     "read",   "write",  "append to",           "list", "stat",
+        "mkdir", "remove", "rename", "list the changes of", "pack"};
     size_t len = call->path_len < 128 ? call->path_len : 128;
     size_t at = (size_t)snprintf(text, cap, "%s '", verbs[call->op]);
     for (size_t i = 0; i < len && at + 5 < cap; i++) {

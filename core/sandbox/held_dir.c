@@ -29,8 +29,8 @@ int bc_held_id_is_valid(const char *id)
 
 /* ---- the directory ---- */
 
-/* A directory below `dir` that this user owns and nobody else can change. */
-static int open_own(int dir, const char *name, mode_t mode, const char *shown, barchan_error *err)
+int bc_own_dir_open(int dir, const char *name, mode_t mode, const char *shown, const char *variable,
+                    barchan_error *err)
 {
     struct stat st;
     if (mkdirat(dir, name, mode) < 0 && errno != EEXIST) {
@@ -45,9 +45,9 @@ static int open_own(int dir, const char *name, mode_t mode, const char *shown, b
     if (st.st_uid == geteuid() && (st.st_mode & 022) == 0) return fd;
     close(fd);
     return bc_error_set(err, BARCHAN_EPERMISSION,
-                        "%s/%s is not this user's alone: remove it, or set XDG_RUNTIME_DIR to a "
+                        "%s/%s is not this user's alone: remove it, or set %s to a "
                         "directory that only you can write to",
-                        shown, name);
+                        shown, name, variable);
 }
 
 /* Where the state of this user's programs is; `name` is that of Barchan's part of it. */
@@ -76,9 +76,11 @@ static int open_dir(barchan_error *err)
     cleanup_close int base = open_base(shown, sizeof shown, name, sizeof name, err);
     if (base < 0) return base;
     /* As root others may pass through: the registries of the launcher lie beside it. */
-    cleanup_close int barchan = open_own(base, name, geteuid() == 0 ? 0755 : 0700, shown, err);
+    static const char variable[] = "XDG_RUNTIME_DIR";
+    cleanup_close int barchan =
+        bc_own_dir_open(base, name, geteuid() == 0 ? 0755 : 0700, shown, variable, err);
     if (barchan < 0) return barchan;
-    int fd = open_own(barchan, "sandboxes", 0700, shown, err);
+    int fd = bc_own_dir_open(barchan, "sandboxes", 0700, shown, variable, err);
     if (fd >= 0) fchmod(fd, 0700);
     return fd;
 }

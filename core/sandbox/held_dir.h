@@ -5,6 +5,7 @@
 #ifndef BC_SANDBOX_HELD_DIR_H
 #define BC_SANDBOX_HELD_DIR_H
 
+#include <sys/types.h>
 #include <barchan/detached.h>
 #include "base/error.h"
 
@@ -21,5 +22,10 @@ int bc_held_peer_is_own(int fd);
 /* Whether the sockets of this user's detached sandboxes are, or may come to be, in this folder of
  * the host, or it in theirs: shown in a sandbox, its commands could talk to the others' holders. */
 int bc_held_is_in(const char *path);
+
+/* A directory below `dir`, whose path is `shown`, that this user owns and nobody else can change;
+ * it is made where it is missing. `variable` is what sets another place. */
+int bc_own_dir_open(int dir, const char *name, mode_t mode, const char *shown, const char *variable,
+                    barchan_error *err);
 
 #endif

@@ -45,6 +45,6 @@ int bc_hold_file_is_valid(bc_wire_reader in)
     bc_wire_u64(&in);
     bc_wire_string(&in, BC_FRAME_MAX_PATH - 1);
     bc_wire_string(&in, BC_FRAME_MAX_PATH - 1);
-    return bc_wire_done(&in) && op >= BC_FILE_OP_READ && op <= BC_FILE_OP_CHANGES &&
+    return bc_wire_done(&in) && op >= BC_FILE_OP_READ && op <= BC_FILE_OP_PACK &&
            (flags & ~(uint32_t)(BC_FILE_RECURSIVE | BC_FILE_WHOLE)) == 0;
 }

@@ -71,7 +71,7 @@ static int put_ready(bc_buf *out, const barchan_sandbox *sbx)
     for (uint32_t i = 0; i < count && rc == 0; i++) {
         rc = bc_put_wire_string(out, sbx->env[i], strlen(sbx->env[i]));
     }
-    if (rc == 0) rc = bc_put_wire_u64(out, sbx->limits.disk_bytes);
+    if (rc == 0) rc = bc_profile_put(sbx, out);
     return rc < 0 ? rc : bc_mounts_put(sbx, out);
 }
 

@@ -192,8 +192,9 @@ static int open_program(const char *given, barchan_error *err)
 static int is_for_holder(const char *pair)
 {
     static const char *const names[] = {
-        "XDG_RUNTIME_DIR=", "LD_LIBRARY_PATH=", "ASAN_OPTIONS=",  "UBSAN_OPTIONS=",
-        "LSAN_OPTIONS=",    "TSAN_OPTIONS=",    "BARCHAN_GUEST=", "BARCHAN_SCRIPTS="};
+        "XDG_RUNTIME_DIR=", "XDG_DATA_HOME=",  "HOME=",         "LD_LIBRARY_PATH=",
+        "ASAN_OPTIONS=",    "UBSAN_OPTIONS=",  "LSAN_OPTIONS=", "TSAN_OPTIONS=",
+        "BARCHAN_GUEST=",   "BARCHAN_SCRIPTS="};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strncmp(pair, names[i], strlen(names[i])) == 0) return 1;
     }

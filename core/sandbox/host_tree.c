@@ -96,6 +96,14 @@ int bc_host_tree_parent(bc_host_tree *tree, const char *path, const char **name)
     return fd < 0 ? -errno : fd;
 }
 
+int bc_host_tree_open_file(bc_host_tree *tree, const char *path)
+{
+    const char *name;
+    cleanup_close int parent = bc_host_tree_parent(tree, path, &name);
+    if (parent < 0) return -1;
+    return openat(parent, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 int bc_host_tree_stat(bc_host_tree *tree, const char *path, struct stat *st, int *parent_missing)
 {
     const char *name;

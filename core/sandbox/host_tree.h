@@ -21,6 +21,8 @@ int bc_host_tree_is_same(const bc_host_tree *a, const bc_host_tree *b);
  * when a folder on the way is missing, -ENOTDIR or -ELOOP when something else stands there.
  * `path` has no empty parts, "." or ".."; one that has is -EINVAL. */
 int bc_host_tree_parent(bc_host_tree *tree, const char *path, const char **name);
+/* A file or folder below it for reading: a descriptor, or -1. */
+int bc_host_tree_open_file(bc_host_tree *tree, const char *path);
 /* What is there, a link itself: 0, or -errno as above; -ENOENT also when only the last part is
  * missing, and then *parent_missing is 0. */
 int bc_host_tree_stat(bc_host_tree *tree, const char *path, struct stat *st, int *parent_missing);

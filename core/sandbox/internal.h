@@ -68,8 +68,9 @@ struct barchan_sandbox {
     int64_t wall_ms; /* 0: no limit */
     int best_effort;
     char **env;
-    bc_egress *egress;           /* NULL: the network is off, or another process has it */
-    bc_buf mounts;               /* as they go to the launcher */
+    bc_egress *egress;                    /* NULL: the network is off, or another process has it */
+    bc_buf mounts;                        /* as they go to the launcher */
+    struct bc_template_use *template_use; /* templates.h; NULL: none */
     struct timespec mounts_seen; /* what has a later ctime, it may not have seen as it was */
     bc_written written;
     /* creation */
@@ -94,6 +95,7 @@ struct barchan_sandbox {
     uint64_t bytes_in, bytes_out, execs;
     struct usage_call *last_calls;    /* waiting for the last count */
     int pauses_asked;                 /* lease.c: not answered yet */
+    int snapshots;                    /* snapshot.c: being taken */
     struct bc_connection *connection; /* connect.c; NULL: this process has it */
     /* backend_namespace.c */
     uint32_t tag;
@@ -176,12 +178,18 @@ int bc_mounts_find_copy(const barchan_sandbox *sbx, const char *target, size_t l
 int bc_mounts_put(const barchan_sandbox *sbx, bc_buf *out);
 int bc_mounts_take(barchan_sandbox *sbx, bc_wire_reader *in);
 
+/* template_use.c: for the launcher: those of its template first. */
+int bc_mounts_put_all(const barchan_sandbox *sbx, bc_buf *out);
+
 /* apply_memory.c */
 void bc_apply_forget(barchan_sandbox *sbx);
 
 /* profile.c */
 int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err);
 void bc_profile_clear(barchan_sandbox *sbx);
+/* template_use.c: limits, lease and template, for those who are connected to it. */
+int bc_profile_put(const barchan_sandbox *sbx, bc_buf *out);
+int bc_profile_take(barchan_sandbox *sbx, bc_wire_reader *in);
 /* Checks "NAME=value". */
 int bc_env_check(const char *const *env, const char *what, barchan_error *err);
 

@@ -12,6 +12,7 @@
 #include "base/limits.h"
 #include "guest_image.h"
 #include "runtime/child.h"
+#include "templates.h"
 
 struct bc_launcher {
     bc_room *room;
@@ -232,9 +233,10 @@ static int send_start(bc_launcher *launcher, barchan_sandbox *sbx)
     if (rc == 0) rc = bc_put_wire_u64(&payload, (uint64_t)sbx->idle_ms);
     if (rc == 0) rc = bc_buf_append(&payload, limits, out.len);
     if (rc == 0) {
-        rc = bc_put_wire_string(&payload, sbx->template_name, strlen(sbx->template_name));
+        const char *base = bc_template_base(sbx);
+        rc = bc_put_wire_string(&payload, base, strlen(base));
     }
-    if (rc == 0) rc = bc_buf_append(&payload, bc_buf_data(&sbx->mounts), sbx->mounts.len);
+    if (rc == 0) rc = bc_mounts_put_all(sbx, &payload);
     if (rc == 0) rc = put_network(&payload, sbx);
     if (rc < 0) return -ENOMEM;
     return send_message(launcher, BC_CONTROL_START, sbx->tag, &payload, sbx->guest_fd);

@@ -2,6 +2,7 @@
 #include <string.h>
 #include "base/limits.h"
 #include "internal.h"
+#include "templates.h"
 
 int bc_env_check(const char *const *env, const char *what, barchan_error *err)
 {
@@ -43,12 +44,6 @@ static char **copy_strings(const char *const *list)
 static int check(const barchan_profile *profile, barchan_error *err)
 {
     const char *name = profile->template_name;
-    if (name != NULL && strcmp(name, "host") != 0 && name[0] != '/') {
-        return bc_error_set(err, BARCHAN_EINVAL,
-                            "unknown template '%.64s': use \"host\" or the absolute path of a "
-                            "directory with a root file system",
-                            name);
-    }
     if (name != NULL && strlen(name) >= BC_FRAME_MAX_PATH) {
         return bc_error_set(err, BARCHAN_EINVAL, "the template's path is too long");
     }
@@ -89,6 +84,8 @@ int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barcha
     if (rc == 0) rc = bc_mounts_read(sbx, profile, err);
     if (rc == 0) rc = read_network(sbx, profile, err);
     if (rc < 0) return rc;
+    rc = bc_template_of_profile(sbx, profile->template_name, err);
+    if (rc < 0) return rc;
     sbx->template_name = strdup(profile->template_name == NULL ? "host" : profile->template_name);
     sbx->env = copy_strings(profile->env);
     if (sbx->template_name == NULL || sbx->env == NULL) return bc_error_nomem(err);
@@ -108,5 +105,6 @@ void bc_profile_clear(barchan_sandbox *sbx)
     bc_egress_destroy(sbx->egress);
     bc_buf_clear(&sbx->mounts);
     bc_apply_forget(sbx);
+    bc_template_let_go(sbx);
     free(sbx->template_name);
 }

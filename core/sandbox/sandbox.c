@@ -15,6 +15,7 @@
 #include "connect.h"
 #include "internal.h"
 #include "launcher.h"
+#include "templates.h"
 
 /* ---- the room ---- */
 
@@ -147,6 +148,7 @@ void bc_sandbox_gone(barchan_sandbox *sbx, uint32_t ending, const barchan_error 
     }
     bc_runtime_release(sbx->rt);
     sbx->backend_held = 0;
+    bc_template_let_go(sbx);
     bc_usage_settle(sbx);
     bc_sandbox_unref(sbx);
 }

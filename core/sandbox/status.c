@@ -1,6 +1,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "internal.h"
+#include "network.h"
 
 const char *barchan_sandbox_state_name(barchan_sandbox_state state)
 {
@@ -52,6 +53,11 @@ int barchan_sandbox_status(const barchan_sandbox *sbx, barchan_sandbox_info *inf
     };
     memcpy(info, &full, info->struct_size < sizeof full ? info->struct_size : sizeof full);
     return 0;
+}
+
+void bc_sandbox_set_network_ud(barchan_sandbox *sbx, void *ud)
+{
+    bc_egress_set_ud(sbx->egress, ud);
 }
 
 int barchan_sandbox_network(const barchan_sandbox *sbx, barchan_network_usage *usage,

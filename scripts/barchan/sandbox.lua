@@ -77,6 +77,21 @@ end
 local Sandbox = { __name = "barchan.sandbox" }
 Sandbox.__index = Sandbox
 
+local function wrap(handle, profile)
+  local self = setmetatable({
+    handle = handle,
+    price = profile.price,
+    limits = profile.limits or {},
+    max_cost_micros = profile.max_cost_micros,
+    detached = profile.detached,
+    network = profile.network,
+    watcher = not profile.detached and network.watch(handle, profile.network) or nil,
+  }, Sandbox)
+  open[self] = true
+  self.files = files.new(handle)
+  return self
+end
+
 function Sandbox:__tostring() return tostring(self.handle) end
 
 -- A detached sandbox is only let go of.
@@ -202,6 +217,41 @@ function Sandbox:apply_changes(dest, opts)
   return self.handle:apply(request)
 end
 
+local snapshot_spec = { replace = "boolean", note = "string", timeout = "number" }
+
+--- Keeps what is in /home/user, /workspace, /tmp and /var/tmp as a template, from which other sandboxes
+--- begin (`template = name`): { name, base, note, created, entries, bytes, left_out }. Nothing may run in it:
+--- err.code is "busy" otherwise, and the message names the processes. What is mounted is not part of it.
+---@param name string
+function Sandbox:snapshot(name, opts)
+  if type(name) ~= "string" then error("snapshot: a name expected, got " .. type(name), 2) end
+  opts = options.check("snapshot", opts or {}, snapshot_spec)
+  local request = { name = name }
+  for key, value in pairs(opts) do request[key] = value end
+  return self.handle:snapshot(request)
+end
+
+--- Makes `count` sandboxes, 1 to 64, that begin with this one's files as they are now and share them
+--- copy-on-write; all, or nil, err. Each has this one's profile, and a lease of its own. This one lives on;
+--- nothing may run in it.
+---@param count integer
+---@return barchan.Sandbox[]? forks
+---@return table? err
+function Sandbox:fork(count)
+  if math.type(count) ~= "integer" or count < 1 or count > 64 then
+    error("fork: how many sandboxes, 1 to 64, expected", 2)
+  end
+  local handles, err = self.handle:fork(count)
+  if not handles then return nil, err end
+  local forks = {}
+  for i, handle in ipairs(handles) do
+    local profile = { price = self.price, limits = self.limits, max_cost_micros = self.max_cost_micros,
+      network = self.network }
+    forks[i] = wrap(handle, profile)
+  end
+  return forks
+end
+
 --- Has every process stand still (:resume lets them go on). The lease runs on, commands' time does not.
 function Sandbox:pause() return self.handle:pause() end
 
@@ -273,20 +323,6 @@ local function check_cost(profile)
   return nil, too_dear("create sandbox: " .. why)
 end
 
-local function wrap(handle, profile)
-  local self = setmetatable({
-    handle = handle,
-    price = profile.price,
-    limits = profile.limits or {},
-    max_cost_micros = profile.max_cost_micros,
-    detached = profile.detached,
-    watcher = not profile.detached and network.watch(handle, profile.network) or nil,
-  }, Sandbox)
-  open[self] = true
-  self.files = files.new(handle)
-  return self
-end
-
 -- The holder makes the sandbox, as this module does there; then it is connected to like any other.
 local function create_detached(profile)
   local given = {}
@@ -306,11 +342,11 @@ local function core_profile(profile, mode, rules)
   return given
 end
 
---- Creates a sandbox: template ("host" or a directory), network (see below), lease (seconds, default
---- 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds, wall }, env,
---- best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout (seconds),
---- mounts { { source, target, mode = "ro" | "rw" | "cow" }, … } of the host's folders and files (cow:
---- copy-on-write, what is written stays in the sandbox),
+--- Creates a sandbox: template ("host", a snapshot's name, or a directory), network (see below), lease
+--- (seconds, default 1800), limits { memory, cpus, pids, disk, files, open_files, output, cpu_seconds,
+--- wall }, env, best_effort, timeout (of the creation), on_lease_end ("terminate" or "pause"), idle_timeout
+--- (seconds), mounts { { source, target, mode = "ro" | "rw" | "cow" }, … } of the host's folders and files
+--- (cow: copy-on-write, what is written stays in the sandbox),
 --- price { cpu_hour, vcpu_hour, gib_hour } and max_cost_micros. What holds each limit is in status().layers.
 --- network is "off" (default), "restricted" (this machine's package registries), "open" (public hosts) or a
 --- table: mode ("allow" by default, "restricted", "open"), allow and deny (lists of "host:port", "*.host",

@@ -3,10 +3,11 @@
 return {
   name = "exec",
   description = [[
-Run a shell command in the sandbox, a Linux computer with no network. Use it for anything that a
-shell does: building, testing, searching, moving files. State in files stays between calls; variables
-and the working directory do not: every command starts in /workspace. Check exit_code in the result:
-anything but 0 means that the command failed, and err says why. Long output is cut in the middle.]],
+Run a shell command in the sandbox, a Linux computer that reaches no network, or only the hosts that
+it may: the result names those that were refused. Use it for anything that a shell does: building,
+testing, searching, moving files. State in files stays between calls; variables and the working
+directory do not: every command starts in /workspace. Check exit_code in the result: anything but 0
+means that the command failed, and err says why. Long output is cut in the middle.]],
   parameters = {
     type = "object",
     properties = {

@@ -1,9 +1,10 @@
 # What a sandbox's first bytes are read with, and the lists that people write.
 set(egress_sources)
-foreach(name address client_hello host_name name_query policy policy_entry request_head)
+foreach(name address client_hello host_name name_query policy policy_entry registries registries_apt
+        registries_npm registries_pip registry_files request_head request_stream)
   list(APPEND egress_sources ${core}/egress/${name}.c)
 endforeach()
-foreach(name name_query client_hello request_head policy)
+foreach(name name_query client_hello request_head policy registries)
   barchan_fuzz_target(egress_${name} egress_${name} fuzz_egress_${name}.c ${egress_sources} ${base_sources})
 endforeach()
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <strings.h>
 #include "egress/host_name.h"
-#include "egress/request_head.h"
+#include "egress/request_stream.h"
 
 static bc_sniff read_exactly(const uint8_t *data, size_t len, bc_request_head *out)
 {
@@ -62,6 +62,30 @@ static void check_head(const uint8_t *data, const bc_request_head *head)
     if (len > 0) CLAIM(strcmp(again, head->host) == 0);
 }
 
+/* What a connection is made of does not depend on how its bytes were cut. */
+static uint32_t follow(const uint8_t *data, size_t size, size_t piece)
+{
+    bc_request_stream stream = {.state = 0};
+    uint32_t sum = 2166136261u; /* of what was seen, and where */
+    size_t at = 0, have = 0, used;
+    while (at < size) {
+        bc_sniff sniff = bc_request_stream_step(&stream, (const char *)data + at, have - at, &used);
+        CLAIM(used <= have - at && stream.left >= 0);
+        CLAIM(sniff == BC_SNIFF_DONE ? used > 0 : sniff == BC_SNIFF_MORE || used == 0);
+        at += used;
+        if (sniff == BC_SNIFF_BAD) return (sum ^ (uint32_t)at) * 16777619u;
+        if (sniff == BC_SNIFF_DONE) {
+            sum = (sum ^ (uint32_t)at) * 16777619u;
+            for (const char *c = stream.head.host; *c != '\0'; c++)
+                sum = (sum ^ (uint8_t)*c) * 16777619u;
+        }
+        if (used > 0) continue;
+        if (have == size) break;
+        have = size - have < piece ? size : have + piece;
+    }
+    return (sum ^ (uint32_t)at) * 16777619u;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     bc_request_head head;
@@ -73,5 +97,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         CLAIM(head.host[0] == '\0' && head.head_len == 0);
     }
     check_growing(data, size);
+    uint32_t whole = follow(data, size, size);
+    CLAIM(follow(data, size, 7) == whole);
+    if (size <= 512) CLAIM(follow(data, size, 1) == whole);
     return 0;
 }

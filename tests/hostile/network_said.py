@@ -55,8 +55,7 @@ FINE = {
     "http_in_chunks": get(HOST_FIELD, "Transfer-Encoding: chunked", line=POST, body="0\r\n\r\n"),
     "http_large": get(HOST_FIELD, "A: " + "a" * 8000),
     "another_protocol": b"hello, is anybody there\n",
-    # Documented: only a first request is looked at, and a connection leads to one server.
-    "http_twice": get(HOST_FIELD) + get("Host: other.example"),
+    "http_twice": get(HOST_FIELD) * 2,
 }
 TLS = {
     "tls_of_another": hello(name("other.example")),
@@ -107,6 +106,7 @@ HTTP = {
     "http_many_fields": get(HOST_FIELD, *["A: b"] * 101),
     "http_too_large": get(HOST_FIELD, "A: " + "a" * 17000),
     "http_2_in_the_clear": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    "http_of_another_next": get(HOST_FIELD) + get("Host: other.example"),
     "http_after_many_empty_lines": b"\r\n\r\n\r\n\r\n" + get("Host: other.example"),
 }
 CASES = {**FINE, **TLS, **HTTP}
@@ -153,8 +153,8 @@ def main():
                        "letter": (LETTER, False),
                        "fine_slowly": (FINE, True), "bad_slowly": ({**TLS, **HTTP}, True)}[case]
         for key, data in named.items():
-            if slow and len(data) > 2000:
-                continue
+            if slow and (len(data) > 2000 or key == "http_of_another_next"):
+                continue  # it takes too long, or its first part is answered by then
             print(key, say(data, slow, named in (ENDED, LETTER)))
 
 

@@ -33,9 +33,11 @@ set(_as_user setpriv --reuid=65534 --regid=65534 --clear-groups)
 function(barchan_program_test name)
   set(env BARCHAN_BIN=$<TARGET_FILE:barchan_cli> BARCHAN_BUILD=${PROJECT_BINARY_DIR}
     LUA_CPATH=$<TARGET_FILE_DIR:barchan_module>/?.so)
-  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ${env} ${ARGN})
+  add_test(NAME ${name} COMMAND ${CMAKE_COMMAND} -E env ${env}
+    XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/share ${ARGN})
   if(BARCHAN_RUNS_AS_ROOT)
-    add_test(NAME ${name}-as-user COMMAND ${_as_user} ${CMAKE_COMMAND} -E env ${env} HOME=/tmp ${ARGN})
+    add_test(NAME ${name}-as-user COMMAND ${_as_user} ${CMAKE_COMMAND} -E env ${env} HOME=/tmp
+      XDG_DATA_HOME=/tmp/barchan-tests-share ${ARGN})
   endif()
 endfunction()
 
@@ -55,6 +57,7 @@ endif()
 barchan_program_test(lua/suites $<TARGET_FILE:barchan_cli> run ${PROJECT_SOURCE_DIR}/tests/lua/run.lua)
 barchan_program_test(integration/cli ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_cli.py)
 barchan_program_test(integration/detached ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_detached.py)
+barchan_program_test(integration/template ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_template.py)
 barchan_program_test(integration/network ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_network.py)
 barchan_program_test(integration/network_names ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_network_names.py)
 foreach(name integration/network_names integration/network_names-as-user)
@@ -68,6 +71,7 @@ target_link_libraries(two_states_test PRIVATE barchan_build PkgConfig::LUA PkgCo
 barchan_program_test(integration/two_states $<TARGET_FILE:two_states_test>)
 barchan_program_test(integration/stock-lua ${_preload} lua5.4 ${PROJECT_SOURCE_DIR}/tests/lua/stock.lua)
 add_test(NAME integration/examples COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
+  XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/share
   BARCHAN_SANITIZE=${BARCHAN_SANITIZE} ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
 add_library(gc_stress MODULE ${PROJECT_SOURCE_DIR}/tests/support/gc_stress.c)
 set_target_properties(gc_stress PROPERTIES PREFIX "" C_VISIBILITY_PRESET default
@@ -76,6 +80,7 @@ target_include_directories(gc_stress PRIVATE ${LUA_INCLUDE_DIRS})
 target_compile_definitions(gc_stress PRIVATE _GNU_SOURCE)
 target_link_libraries(gc_stress PRIVATE barchan_warnings ${CMAKE_DL_LIBS})
 add_test(NAME integration/examples_gc COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
+  XDG_DATA_HOME=${PROJECT_BINARY_DIR}/tests/share-gc
   BARCHAN_PRELOAD=$<TARGET_FILE:gc_stress> ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
 add_test(NAME integration/idle COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
   ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_idle.py)

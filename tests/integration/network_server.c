@@ -92,6 +92,11 @@ static void *serve(void *ud)
     struct peer *peer = ud;
     switch (peer->server->kind) {
     case NET_HTTP: serve_http(peer); break;
+    case NET_SWITCH:
+        (void)!recv(peer->fd, &(char){0}, 1, MSG_PEEK);
+        send_all(peer->fd, "HTTP/1.1 101 Switching Protocols\r\n\r\n", 36);
+        echo(peer);
+        break;
     case NET_GREET: send_all(peer->fd, "220 hello\n", 10); /* fall through */
     case NET_ECHO: echo(peer); break;
     case NET_SOURCE: give(peer); break;
@@ -129,8 +134,13 @@ static void *accept_all(void *ud)
 
 net_server *net_start(net_kind kind, const char *name)
 {
+    return net_start_at(kind, name, "127.0.0.1");
+}
+
+net_server *net_start_at(net_kind kind, const char *name, const char *address)
+{
     net_server *server = calloc(1, sizeof *server);
-    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = inet_addr(address)};
     socklen_t len = sizeof at;
     server->kind = kind;
     server->name = name;

@@ -5,6 +5,7 @@
 typedef enum net_kind {
     NET_HTTP,   /* one request, answered with "served by <name>\n" */
     NET_ECHO,   /* gives back what it gets, until the end of that */
+    NET_SWITCH, /* agrees to another protocol when something comes, then echoes */
     NET_GREET,  /* says "220 hello\n" first, then echoes */
     NET_SOURCE, /* reads a number and a newline, sends so many bytes */
     NET_DEAF    /* reads nothing, until the client has ended */
@@ -14,6 +15,8 @@ typedef struct net_server net_server;
 
 /* Listens on 127.0.0.1. `name` is borrowed. */
 net_server *net_start(net_kind kind, const char *name);
+/* At another address; in a network namespace of the test's own only. */
+net_server *net_start_at(net_kind kind, const char *name, const char *address);
 int net_port(const net_server *server);
 /* Connections so far, and those that it has not seen the end of. */
 int net_accepted(const net_server *server);

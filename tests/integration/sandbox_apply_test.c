@@ -173,6 +173,66 @@ START_TEST(more_in_a_folder)
 }
 END_TEST
 
+/* What a dry run says is what happens: a folder in which something stays does not go. */
+START_TEST(a_kept_name_keeps_its_folder)
+{
+    sh_says("rm -r sub; rm c; mkdir c; touch c/x", "");
+    put("data/sub/d", "theirs\n", 0644);
+    for (int dry = 1; dry >= 0; dry--) {
+        ck_assert_int_eq(
+            apply("data", APPLY(.dry_run = dry, .on_conflict = BARCHAN_ON_CONFLICT_SKIP)), 0);
+        size_t kept = 0;
+        for (size_t i = 0; i < result.entry_count; i++) {
+            const barchan_apply_entry *entry = &result.entries[i];
+            int stays = strcmp(entry->path, "sub") == 0 || strcmp(entry->path, "sub/d") == 0;
+            ck_assert_int_eq(entry->outcome == BARCHAN_APPLY_CONFLICT, stays);
+            kept += (size_t)stays;
+        }
+        ck_assert_uint_eq(kept, 2);
+        ck_assert_uint_eq(result.conflicts, 2);
+    }
+    host_has("data/sub/d", "theirs\n");
+    host_has("data/sub/e", NULL);
+    host_has("data/c/x", "");
+}
+END_TEST
+
+/* In how many dispatches this process had the file open. */
+static int rounds_with_it, no_more_rounds;
+
+static void look_for_it(barchan_runtime *runtime, void *ud)
+{
+    char link[64], target[256];
+    for (int fd = 3; fd < 64; fd++) {
+        snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+        ssize_t n = readlink(link, target, sizeof target - 1);
+        if (n < 0) continue;
+        target[n] = '\0';
+        rounds_with_it += strstr(target, "/copy/large") != NULL;
+    }
+    if (!no_more_rounds) barchan_runtime_post(runtime, look_for_it, ud, NULL);
+}
+
+/* A comparison of large files lets the loop go on. */
+START_TEST(large_files_are_compared_in_parts)
+{
+    const int64_t size = 64 << 20;
+    put("data/large", "", 0644);
+    ck_assert_int_eq(truncate(at("data/large"), size), 0);
+    folder("copy", 0755);
+    put("copy/large", "", 0644);
+    ck_assert_int_eq(truncate(at("copy/large"), size), 0);
+    const barchan_mount mounts[] = {{at("data"), "/workspace", COW}};
+    shows(mounts, 1);
+    sh_says("rm large", "");
+    ck_assert_int_eq(barchan_runtime_post(rt, look_for_it, NULL, NULL), 0);
+    applies("copy", APPLY(.paths = ARGV("large")), 1);
+    host_has("copy/large", NULL);
+    no_more_rounds = 1;
+    ck_assert_int_gt(rounds_with_it, 30); /* at least a dispatch for each MiB or two */
+}
+END_TEST
+
 START_TEST(to_another_folder)
 {
     char command[512];
@@ -391,6 +451,8 @@ int main(void)
                                   types,
                                   conflicts,
                                   more_in_a_folder,
+                                  a_kept_name_keeps_its_folder,
+                                  large_files_are_compared_in_parts,
                                   to_another_folder,
                                   links_and_odd_files,
                                   rights_and_owners,

@@ -49,7 +49,7 @@ START_TEST(http_for_another_host_is_refused)
 {
     make_echoing();
     barchan_exec_result result = say("http");
-    each_was(&result, "403", "", 34);
+    each_was(&result, "403", "", 35);
     ck_assert_uint_ge(result.denied_count, 1);
     barchan_exec_result_clear(&result);
     ck_assert_int_eq(net_received(server), 0);

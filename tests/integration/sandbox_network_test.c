@@ -2,7 +2,9 @@
  * beside the same thing allowed. */
 #include "network_support.h"
 
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- names ---- */
@@ -99,6 +101,55 @@ START_TEST(a_server_that_is_not_there_fails_readably)
 }
 END_TEST
 
+/* Addresses that nobody minds, in a namespace where they are this machine's own. */
+static int enter_network(void)
+{
+    net_stop(server);
+    server = NULL;
+    if (unshare(CLONE_NEWNET) < 0) return skip("a network namespace needs root");
+    ck_assert_int_eq(system("ip link set lo up && ip addr add 1.2.3.4/32 dev lo && "
+                            "ip addr add 10.9.8.7/32 dev lo"),
+                     0);
+    return 0;
+}
+
+START_TEST(public_addresses_of_this_machine_are_its_own)
+{
+    if (enter_network()) return;
+    server = net_start_at(NET_HTTP, "the world", "1.2.3.4");
+    static const char *const hosts[] = {"served.example=1.2.3.4", NULL};
+    int port = net_port(server);
+    make_sandbox(
+        BARCHAN_NETWORK_ALLOW,
+        (barchan_network_rules){.allow = entries("served.example:@", NULL), .hosts = hosts});
+    barchan_exec_result result = talk("served.example", port, GET("served.example"));
+    was_denied(&result, "served.example", port, "an address of this machine");
+    ck_assert_int_eq(net_accepted(server), 0);
+    barchan_sandbox_destroy(sbx);
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){.allow = entries("served.example:@", "1.2.3.4:@", NULL),
+                                         .hosts = hosts});
+    talk_says("served.example", port, GET("served.example"), "served by");
+}
+END_TEST
+
+START_TEST(an_address_of_the_list_is_reached_by_its_number)
+{
+    if (enter_network()) return;
+    server = net_start_at(NET_HTTP, "the world", "10.9.8.7");
+    int port = net_port(server);
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){.allow = entries("10.9.8.0/24:@", NULL)});
+    talk_says("10.9.8.7", port, GET("10.9.8.7"), "served by");
+    barchan_exec_result result = talk("10.9.8.7", 80, GET("10.9.8.7"));
+    was_denied(&result, "10.9.8.7", 80, "private address 10.9.8.7");
+    result = talk("10.9.7.7", port, GET("10.9.7.7"));
+    ck_assert_ptr_nonnull(strstr(result.err_out.data, "unreachable"));
+    was_not_denied(&result);
+    ck_assert_int_eq(net_accepted(server), 1);
+}
+END_TEST
+
 /* ---- what a program says must be for the host ---- */
 
 START_TEST(the_host_header_must_match)
@@ -112,6 +163,74 @@ START_TEST(the_host_header_must_match)
                   "CONNECT served.example:1 HTTP/1.1\\r\\nHost: served.example\\r\\n\\r\\n");
     was_denied(&result, "served.example", port, "CONNECT");
     talk_says("served.example", port, "GET / HTTP/1.0\\r\\n\\r\\n", "served by");
+}
+END_TEST
+
+START_TEST(each_request_of_a_connection_must_match)
+{
+    serve_kind(NET_ECHO);
+    make_usual_sandbox();
+    int port = net_port(server);
+    static const char code[] =
+        "import socket, sys\n"
+        "s = socket.create_connection(('served.example', int(sys.argv[1])))\n"
+        "for host in sys.argv[2:]:\n"
+        "    request = b'POST / HTTP/1.1\\r\\nHost: %s\\r\\nContent-Length: 100000\\r\\n\\r\\n'\n"
+        "    request = request % host.encode() + b'x' * 100000\n"
+        "    s.sendall(request); left = len(request)\n"
+        "    while left > 0:\n"
+        "        data = s.recv(left)\n"
+        "        if not data: sys.exit('closed')\n"
+        "        left -= len(data)\n"
+        "print('all')\n";
+    char number[16];
+    snprintf(number, sizeof number, "%d", port);
+    barchan_exec_result result = run(
+        OPTIONS(.argv = ARGV("python3", "-c", code, number, "served.example", "SERVED.example")));
+    ck_assert_msg(strcmp(result.out.data, "all\n") == 0, "%s", result.err_out.data);
+    was_not_denied(&result);
+    result = run(
+        OPTIONS(.argv = ARGV("python3", "-c", code, number, "served.example", "other.example")));
+    ck_assert_int_eq(result.exit_code, 1);
+    was_denied(&result, "served.example", port, "another host: other.example");
+}
+END_TEST
+
+/* Behind one nothing is a request; behind a wish that the server ignores, everything is. */
+START_TEST(a_websocket_is_the_servers_to_grant)
+{
+    static const char code[] =
+        "import socket, sys\n"
+        "s = socket.create_connection(('served.example', int(sys.argv[1])))\n"
+        "wish = b'GET / HTTP/1.1\\r\\nHost: served.example\\r\\nUpgrade: websocket\\r\\n\\r\\n'\n"
+        "other = b'GET / HTTP/1.1\\r\\nHost: other.example\\r\\n\\r\\n'\n"
+        "got = b''\n"
+        "if sys.argv[2] == 'late':\n"
+        "    s.sendall(wish); got += s.recv(65536); s.sendall(other)\n"
+        "else:\n"
+        "    s.sendall(wish + other)\n"
+        "while other not in got:\n"
+        "    data = s.recv(65536)\n"
+        "    if not data: sys.exit('closed')\n"
+        "    got += data\n";
+    for (int i = 0; i < 4; i++) {
+        int granted = i < 2;
+        char number[16];
+        serve_kind(granted ? NET_SWITCH : NET_ECHO);
+        make_usual_sandbox();
+        int port = net_port(server);
+        snprintf(number, sizeof number, "%d", port);
+        barchan_exec_result result =
+            run(OPTIONS(.argv = ARGV("python3", "-c", code, number, i % 2 ? "late" : "early")));
+        ck_assert_msg((result.exit_code == 0) == granted, "%d: %s", i, result.err_out.data);
+        if (granted) {
+            was_not_denied(&result);
+        } else {
+            was_denied(&result, "served.example", port, "another host: other.example");
+        }
+        barchan_sandbox_destroy(sbx);
+        sbx = NULL;
+    }
 }
 END_TEST
 
@@ -300,7 +419,11 @@ int main(void)
                                   open_refuses_private_addresses,
                                   a_name_that_nobody_knows_fails_readably,
                                   a_server_that_is_not_there_fails_readably,
+                                  public_addresses_of_this_machine_are_its_own,
+                                  an_address_of_the_list_is_reached_by_its_number,
                                   the_host_header_must_match,
+                                  each_request_of_a_connection_must_match,
+                                  a_websocket_is_the_servers_to_grant,
                                   the_server_name_of_tls_must_match,
                                   web_ports_carry_their_protocols_only,
                                   numbers_are_unreachable,

@@ -32,7 +32,7 @@ class Front(unittest.TestCase):
         self.assertEqual(helped.returncode, 0)
         self.assertTrue(barchan("exec", "--timeout", "3", "--help").stdout.startswith(b"usage: barchan exec"))
         self.assertIn(b"at most", barchan("exec", "--timeout", "1000000", "--", "ls").stderr)
-        for name in (b"ask", b"docs", b"exec", b"run", b"tools", b"doctor"):
+        for name in (b"ask", b"docs", b"exec", b"network", b"run", b"tools", b"doctor"):
             self.assertIn(name, helped.stdout)
             self.assertTrue(barchan(name.decode(), "--help").stdout.startswith(b"usage: barchan " + name))
 
@@ -200,6 +200,67 @@ class Exec(unittest.TestCase):
         process.send_signal(signal.SIGINT)
         self.assertEqual(process.wait(20), 130)
         process.stdout.close()
+
+
+class Network(unittest.TestCase):
+    # What would override the files of a test's home.
+    ENV = dict.fromkeys(("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_CONFIG_FILE", "PIP_NO_INDEX", "VIRTUAL_ENV",
+                         "XDG_CONFIG_HOME", "npm_config_registry", "NPM_CONFIG_REGISTRY", "npm_config_userconfig",
+                         "NPM_CONFIG_USERCONFIG"), "")
+
+    def test_wrong_words_are_refused_before_anything_is_made(self):
+        for words, expected in (
+                (["--network", "opn"], b"--network: unknown mode 'opn'; did you mean 'open'?"),
+                (["--network", "allow"], b"--network allow names nothing"),
+                (["--network", "allow="], b"--network allow names nothing"),
+                (["--network", "off", "--allow", "a"], b"--network off goes without --allow and --deny"),
+                (["--deny", "a"], b"--deny goes with --network or --allow"),
+                (["--network", "allow=a,,b"], b"allow entry 2, '': an entry is a host name or an address\n"),
+                (["--allow", "https://x/"], b"allow entry 1, 'https://x/': an entry is a host name, not a URL; write 'x'"),
+                (["--allow", "*"], b"allow entry 1, '*': network = \"open\" allows every public host"),
+                (["--network", "open", "--deny", "a:0"], b"deny entry 1, 'a:0': a port is a number from 1 to 65535")):
+            for command in (["exec"], ["ask"], ["sandbox", "create"]):
+                rest = {"exec": ["--", "true"], "ask": ["hi"]}.get(command[0], [])
+                done = barchan(*command, *words, *rest)
+                self.assertEqual(done.returncode, 2, (command, words, done.stderr))
+                self.assertIn(expected, done.stderr, words)
+
+    def test_a_list_is_told(self):
+        done = barchan("network", "--json", "allow=A.example.,*.b.example:8443", "--allow", "10.1.2.0/24:5432",
+                       "--deny", "c.example")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        told = json.loads(done.stdout)
+        self.assertEqual(told["mode"], "allow")
+        self.assertEqual(told["allow"], ["10.1.2.0/24:5432", "a.example", "*.b.example:8443"])
+        self.assertEqual(told["deny"], ["c.example"])
+        self.assertIn(b"never c.example\n", barchan("network", "open", "--deny", "c.example").stdout)
+        self.assertEqual(barchan("network", "off").returncode, 1)
+        self.assertEqual(barchan("network", "a", "b").returncode, 2)
+
+    def test_restricted_is_what_the_package_managers_use(self):
+        with tempfile.TemporaryDirectory() as home:
+            os.makedirs(home + "/.config/pip")
+            with open(home + "/.config/pip/pip.conf", "w") as conf:
+                conf.write("[global]\nindex-url = https://me:s3cret@pip.example.com/simple\n")
+            with open(home + "/.npmrc", "w") as conf:
+                conf.write("registry=https://npm.example.com:8443/\n//npm.example.com:8443/:_authToken=s3cret\n")
+            done = barchan("network", "restricted", "--allow", "more.example.com", env={**self.ENV, "HOME": home})
+            self.assertEqual(done.returncode, 0, done.stderr)
+            told = dict(line.split(b"  ", 1) for line in done.stdout.splitlines())
+            told = {entry.strip(): source.strip() for entry, source in told.items()}
+            self.assertEqual(told[b"pip.example.com:443"], f"pip: {home}/.config/pip/pip.conf".encode())
+            self.assertEqual(told[b"npm.example.com:8443"], f"npm: {home}/.npmrc".encode())
+            self.assertEqual(told[b"more.example.com"], b"command line")
+            self.assertNotIn(b"s3cret", done.stdout + done.stderr)
+
+    def test_a_refusal_is_told(self):
+        done = barchan("exec", "--allow", "x.example:8443", "--", "python3", "-c",
+                       "import socket; socket.create_connection(('y.example', 8443), 10).recv(1)")
+        self.assertIn(b"barchan: network: y.example:8443 was refused: not in the allow-list\n", done.stderr)
+        done = barchan("exec", "--", "python3", "-c",
+                       "import socket; socket.create_connection(('y.example', 8443), 10)")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertNotIn(b"was refused", done.stderr)
 
 
 class Output(unittest.TestCase):

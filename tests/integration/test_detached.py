@@ -102,7 +102,7 @@ class Commands(Case):
 
     def test_what_is_wrong_is_said(self):
         for words, expected, code in (
-                ([], b"create, list, exec, shell, cp, logs, usage, extend, pause, resume or kill expected", 2),
+                ([], b"create, list, exec, shell, cp, snapshot, logs, usage, extend, pause, resume or kill expected", 2),
                 (["creat"], b"unknown command 'creat'; did you mean 'create'?", 2),
                 (["create", "x"], b"create takes no 'x'", 2),
                 (["create", "--on-lease-end", "explode"], b"terminate or pause", 2),
@@ -177,7 +177,7 @@ class Holder(Case):
         self.assertEqual(os.readlink(f"/proc/{pid}/cwd"), "/")
         with open(f"/proc/{pid}/environ", "rb") as file:
             names = {pair.split(b"=")[0].decode() for pair in file.read().split(b"\0") if pair}
-        self.assertLessEqual(names, {"XDG_RUNTIME_DIR", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS",
+        self.assertLessEqual(names, {"XDG_RUNTIME_DIR", "XDG_DATA_HOME", "HOME", "LD_LIBRARY_PATH", "ASAN_OPTIONS", "UBSAN_OPTIONS",
                                      "LSAN_OPTIONS", "TSAN_OPTIONS", "BARCHAN_GUEST", "BARCHAN_SCRIPTS"})
         for fd in (0, 2):
             self.assertFalse(os.readlink(f"/proc/{pid}/fd/{fd}").startswith("/dev/pts"))

@@ -3,6 +3,8 @@
 private and metadata addresses, to one address and then to another. On the ports of the web, with a
 public address, which needs network and mount namespaces of the test's own: skipped where they are not
 allowed. BARCHAN_BIN is the program."""
+import contextlib
+import ctypes
 import http.server
 import ipaddress
 import json
@@ -73,11 +75,11 @@ class Names(threading.Thread):
 
 
 class Web(http.server.ThreadingHTTPServer):
-    """On every address of the host; knows at which each connection came in."""
+    """On every address of the network it is made in; knows at which each connection came in."""
     address_family, daemon_threads, allow_reuse_address = socket.AF_INET6, True, True
 
-    def __init__(self, port, context=None):
-        self.context, self.reached = context, []
+    def __init__(self, port, reached, context=None):
+        self.context, self.reached = context, reached
         super().__init__(("::", port), Handler)
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
@@ -122,6 +124,18 @@ with socket.create_connection((sys.argv[1], int(sys.argv[2])), 20) as s:
 """
 
 
+@contextlib.contextmanager
+def beyond():
+    """Sockets that are made meanwhile are in the network at the other end of the wire."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/self/ns/net") as here, open("beyond") as there:
+        for file in there, here:
+            if libc.setns(file.fileno(), 0x40000000) != 0:
+                raise OSError(ctypes.get_errno(), "setns")
+            if file is there:
+                yield
+
+
 class LyingNames(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -131,11 +145,15 @@ class LyingNames(unittest.TestCase):
         context.load_cert_chain(f"{cls.folder.name}/server.pem", f"{cls.folder.name}/server.key")
         with open(f"{cls.folder.name}/ca.pem") as file:
             cls.authority = file.read()
-        cls.names, cls.web, cls.tls = Names(), Web(80), Web(443, context)
+        cls.names, cls.reached = Names(), []
+        servers = [(80, cls.reached), (443, [], context)]
+        here = [Web(*server) for server in servers]
+        with beyond():
+            cls.servers = here + [Web(*server) for server in servers]
 
     def setUp(self):
         self.names.records = {"allowed.example": [PUBLIC]}
-        for seen in self.names.asked, self.web.reached, self.tls.reached:
+        for seen in self.names.asked, self.reached:
             seen.clear()
 
     def inside(self, network, *words, env=None):
@@ -185,14 +203,14 @@ class LyingNames(unittest.TestCase):
                 if ":" not in address:
                     self.assertIn(f" address {address} of n", line)
             self.assertIn("served", lines[-1], network)
-            self.assertEqual(set(self.web.reached), {PUBLIC}, network)
+            self.assertEqual(set(self.reached), {PUBLIC}, network)
         # The oracle: an entry that names the address reaches what is there.
         for address in PRESENT:
             entry = f"[{address}]:80" if ":" in address else f"{address}:80"
             name = next(name for name, a in hosts.items() if a == address)
             lines, done = self.get({"allow": [name, entry]}, f"http://{name}/")
             self.assertIn("served at", lines[0], address)
-            self.assertIn(address, self.web.reached)
+            self.assertIn(address, self.reached)
 
     def test_the_better_of_two_addresses_is_taken(self):
         for i, addresses in enumerate([["127.0.0.1", PUBLIC], [PUBLIC, "10.9.8.7"], ["::1", "127.0.0.1", PUBLIC]]):
@@ -206,7 +224,7 @@ class LyingNames(unittest.TestCase):
         self.names.records["inner.example"] = [PUBLIC]
         lines, _ = self.get({"allow": ["alias.example"]}, "http://alias.example/")
         self.assertEqual(lines, [f"served at ::ffff:{PUBLIC}"])
-        self.assertEqual(set(self.web.reached), {PUBLIC})
+        self.assertEqual(set(self.reached), {PUBLIC})
 
     def test_a_name_that_leads_elsewhere_the_second_time(self):
         turns = iter([[PUBLIC]] + [["127.0.0.1"]] * 100)
@@ -216,7 +234,7 @@ class LyingNames(unittest.TestCase):
         for line in lines[1:]:
             self.assertIn("403", line)
             self.assertIn("loopback address 127.0.0.1 of turns.example", line)
-        self.assertEqual(self.web.reached, [PUBLIC])
+        self.assertEqual(self.reached, [PUBLIC])
 
     def test_names_that_do_not_resolve_fail_readably(self):
         lines, done = self.get("open", "http://nowhere.example/", "http://allowed.example/")
@@ -230,12 +248,12 @@ class LyingNames(unittest.TestCase):
         lines, done = self.get("open", *[f"http://{host}/" for host in spelt])
         for host, line in zip(spelt, lines):
             self.assertNotIn("served", line, host)
-        self.assertEqual(self.web.reached, [])
+        self.assertEqual(self.reached, [])
         for host in "127.0.0.1", PUBLIC, "10.9.8.7", "localhost":  # the oracle: the host reaches them
             with socket.create_connection((host, 80), 5) as s:
                 s.sendall(b"GET / HTTP/1.0\r\n\r\n")
                 self.assertIn(b"200", s.recv(100))
-        self.assertEqual(len(self.web.reached), 4)
+        self.assertEqual(len(self.reached), 4)
 
     def test_the_ports_of_the_web_are_for_the_web(self):
         hello = "16030100050100000100"
@@ -256,9 +274,19 @@ class LyingNames(unittest.TestCase):
 
 
 def inside_namespaces():
-    for words in (["link", "set", "lo", "up"], *[["addr", "add", f"{address}/{128 if ':' in address else 32}", "dev", "lo"]
-                                                 for address in (PUBLIC, "10.9.8.7", "169.254.169.254")]):
-        subprocess.run(["ip", *words], check=True)
+    """Private addresses are this host's; the public one is at the other end of a wire."""
+    open("beyond", "w").close()
+    subprocess.run(["sh", "-ec", """
+        ip link set lo up; ip addr add 10.9.8.7/32 dev lo; ip addr add 169.254.169.254/32 dev lo
+        unshare --net=beyond true
+        ip link add wire type veth peer name end; ip addr add 11.22.33.1/24 dev wire; ip link set wire up"""], check=True)
+    with subprocess.Popen(["nsenter", "--net=beyond", "sh", "-c", "echo; read -r line"], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE) as there:
+        there.stdout.readline()
+        subprocess.run(["ip", "link", "set", "end", "netns", str(there.pid)], check=True)
+        there.stdin.close()
+    subprocess.run(["nsenter", "--net=beyond", "sh", "-ec",
+                    f"ip addr add {PUBLIC}/24 dev end; ip link set end up; ip link set lo up"], check=True)
     with open("resolv.conf", "w") as file:
         file.write("nameserver 127.0.0.1\noptions timeout:2 attempts:1\n")
     with open("nsswitch.conf", "w") as file:

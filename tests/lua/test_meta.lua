@@ -52,6 +52,7 @@ function T:test_functions()
   local classes = {
     ["barchan"] = keys(barchan, is_function), ["barchan.json"] = keys(barchan.json, is_function),
     ["barchan.transcript"] = keys(barchan.transcript, is_function),
+    ["barchan.templates"] = keys(barchan.templates, is_function),
     ["barchan.Sandbox"] = methods(sbx), ["barchan.Files"] = methods(sbx.files),
     ["barchan.ExecResult"] = methods(assert(sbx:exec "true")), ["barchan.Stream"] = methods(sbx:stream "true"),
     ["barchan.Process"] = methods(assert(sbx:spawn "true")),
@@ -116,6 +117,7 @@ function T:test_options()
     ["barchan.SpawnOptions"] = options_of(sbx.spawn, sbx, { "x", [UNKNOWN] = 1 }),
     ["barchan.NetworkOptions"] = options_of(barchan.sandbox, { network = { [UNKNOWN] = 1 } }),
     ["barchan.ApplyOptions"] = options_of(sbx.apply_changes, sbx, "/tmp", { [UNKNOWN] = 1 }),
+    ["barchan.SnapshotOptions"] = options_of(sbx.snapshot, sbx, "x", { [UNKNOWN] = 1 }),
     ["barchan.ModelOptions"] = options_of(barchan.model, { [UNKNOWN] = 1 }),
     ["barchan.CompleteOptions"] = turns,
     ["barchan.Tool"] = options_of(barchan.tool, { name = "x", [UNKNOWN] = 1 }),

@@ -95,6 +95,22 @@ function T:test_questions_of_two_tasks()
   lu.assertEquals({ outcomes[1].value, outcomes[2].value }, { 1, 1 })
 end
 
+function T:test_forks_have_the_network_too()
+  local asked = {}
+  local sbx <close> = assert(barchan.sandbox { network = {
+    deny = { "denied.example" },
+    on_connect = function(host) asked[#asked + 1] = host return false end,
+  } })
+  local forks = assert(sbx:fork(2))
+  sbx.handle:close() -- what is asked is asked of the forks' own handles
+  for i, fork in ipairs(forks) do
+    lu.assertStrContains(get(fork, "denied.example").denied[1].rule, "deny: denied.example")
+    lu.assertStrContains(get(fork, "a.example").denied[1].rule, "refused when asked")
+    lu.assertEquals(#asked, i)
+    fork:terminate()
+  end
+end
+
 function T:test_bad_options_say_what_to_do()
   local function bad(network, words) lu.assertErrorMsgContains(words, barchan.sandbox, { network = network }) end
   bad("on", "'on' is unknown")

@@ -11,6 +11,8 @@ foreach(name hold hold_guests)
   barchan_unit_test(${name} test_${name}.c fake_client.c fake_guest.c)
 endforeach()
 barchan_unit_test(hold_log test_hold_log.c)
+barchan_unit_test(unpack test_unpack.c)
+barchan_unit_test(snapshot_answers test_snapshot_answers.c fake_guest.c)
 barchan_unit_test(seccomp test_seccomp.c)
 target_include_directories(test_seccomp PRIVATE ${CMAKE_BINARY_DIR}/core/guest)
 add_dependencies(test_seccomp barchan_guest) # which has the filter made

@@ -296,6 +296,43 @@ START_TEST(protocol_lists_are_checked)
 }
 END_TEST
 
+/* The lengths before the extensions, and what stands behind them. */
+START_TEST(the_parts_must_fit)
+{
+    static const struct {
+        size_t session, ciphers;
+        const char *compressions;
+        size_t compressions_len, behind;
+        bc_sniff sniff;
+    } cases[] = {
+        {0, 2, "\0", 1, 0, BC_SNIFF_DONE}, {32, 4, "\1\0", 2, 0, BC_SNIFF_DONE},
+        {33, 2, "\0", 1, 0, BC_SNIFF_BAD}, {0, 0, "\0", 1, 0, BC_SNIFF_BAD},
+        {0, 3, "\0", 1, 0, BC_SNIFF_BAD},  {0, 2, "\0", 0, 0, BC_SNIFF_BAD},
+        {0, 2, "\1", 1, 0, BC_SNIFF_BAD},  {0, 2, "\0", 1, 1, BC_SNIFF_BAD},
+    };
+    static const unsigned char zeros[64];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bytes body = {.len = 0}, message = {.len = 0};
+        bc_client_hello hello;
+        put_number(&body, 0x0303, 2);
+        put(&body, zeros, 32);
+        put_number(&body, cases[i].session, 1);
+        put(&body, zeros, cases[i].session);
+        put_number(&body, cases[i].ciphers, 2);
+        put(&body, zeros, cases[i].ciphers);
+        put_number(&body, cases[i].compressions_len, 1);
+        put(&body, cases[i].compressions, cases[i].compressions_len);
+        put_number(&body, 0, 2); /* no extensions */
+        put(&body, zeros, cases[i].behind);
+        put_number(&message, 1, 1);
+        put_number(&message, body.len, 3);
+        put(&message, body.data, body.len);
+        bytes whole = records_of(&message, 16384);
+        ck_assert_msg(read_growing(&whole, &hello) == cases[i].sniff, "case %zu", i);
+    }
+}
+END_TEST
+
 /* Each byte of a good one in turn set to each value: never a crash, never another name. */
 START_TEST(a_changed_byte_gives_no_other_verdict_than_these)
 {
@@ -390,6 +427,6 @@ END_TEST
 
 UNIT_MAIN("egress_client_hello", the_name_is_found_in_records_of_any_size, none_is_an_empty_name,
           names_that_may_mean_another_are_bad, a_list_has_one_name, an_extension_comes_once,
-          hidden_names_are_seen, protocol_lists_are_checked,
+          hidden_names_are_seen, protocol_lists_are_checked, the_parts_must_fit,
           a_changed_byte_gives_no_other_verdict_than_these, what_is_no_hello_is_bad_at_once,
           its_size_has_an_end)

@@ -142,6 +142,9 @@ START_TEST(every_cut_of_a_query_is_an_error)
     }
     put(&m, "x", 1);
     ck_assert_uint_eq(rcode_of(&m), BC_NAME_FORMERR);
+    m = query("api.example.com", BC_NAME_TYPE_A);
+    put(&m, "x", 1);
+    ck_assert_uint_eq(rcode_of(&m), BC_NAME_FORMERR);
 }
 END_TEST
 
@@ -177,6 +180,20 @@ START_TEST(pointers_and_other_labels_are_refused)
         put(&m, "\x0c", 1);
         put(&m, "\0\0\1\0\1", 5);
         ck_assert_uint_eq(rcode_of(&m), BC_NAME_FORMERR);
+    }
+}
+END_TEST
+
+START_TEST(a_label_has_63_bytes_at_most)
+{
+    for (unsigned char len = 63; len <= 64; len++) {
+        char label[64];
+        message m = header(0x0100, 1, 0, 0, 0);
+        memset(label, 'a', sizeof label);
+        put(&m, &len, 1);
+        put(&m, label, len);
+        put(&m, "\0\0\1\0\1", 5);
+        ck_assert_uint_eq(rcode_of(&m), len == 63 ? BC_NAME_NOERROR : BC_NAME_FORMERR);
     }
 }
 END_TEST
@@ -404,7 +421,7 @@ END_TEST
 UNIT_MAIN("egress_name_query", a_question_is_read_in_its_canonical_form,
           what_is_no_query_is_dropped, every_cut_of_a_query_is_an_error,
           the_counts_are_those_of_a_stub_resolver, pointers_and_other_labels_are_refused,
-          a_name_that_no_host_has_does_not_exist, names_end_where_dns_ends_them,
-          an_answer_has_the_question_and_the_address, an_answer_with_edns_says_so,
-          errors_have_their_code_and_no_address, other_questions_have_no_records_or_are_refused,
-          reverse_lookups_are_known)
+          a_label_has_63_bytes_at_most, a_name_that_no_host_has_does_not_exist,
+          names_end_where_dns_ends_them, an_answer_has_the_question_and_the_address,
+          an_answer_with_edns_says_so, errors_have_their_code_and_no_address,
+          other_questions_have_no_records_or_are_refused, reverse_lookups_are_known)

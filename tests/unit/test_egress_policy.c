@@ -86,6 +86,7 @@ START_TEST(what_is_not_canonical_is_refused)
     }
     ck_assert(!name("example.com", 0));
     ck_assert(!name("example.com", 65536 + 443));
+    ck_assert_str_eq(verdict.rule, "not a port");
     ck_assert(name("example.com", 443));
 }
 END_TEST
@@ -257,6 +258,77 @@ START_TEST(open_is_every_public_host_on_the_usual_ports)
 }
 END_TEST
 
+static bool dial_asked(const char *host, unsigned port, const char *literal)
+{
+    bc_address address;
+    ck_assert_int_eq(bc_address_parse(literal, &address), 0);
+    bc_policy_decide_asked(policy, host, port, &address, &verdict);
+    return verdict.allowed;
+}
+
+START_TEST(only_what_no_entry_speaks_of_may_be_asked)
+{
+    make(BC_POLICY_LIST, LIST("a.example", "10.1.0.0/16"),
+         LIST("b.example", "9.9.9.0/24", "8.8.8.8"));
+    ck_assert(!name("c.example", 443) && verdict.unlisted);
+    ck_assert(!name("a.example", 22) && verdict.unlisted);
+    ck_assert(!name("9.8.7.6", 443) && verdict.unlisted);
+    ck_assert(!name("b.example", 443) && !verdict.unlisted);
+    ck_assert(!name("8.8.8.8", 443) && !verdict.unlisted);
+    ck_assert(!name("127.0.0.1", 443) && !verdict.unlisted);
+    ck_assert(!name("C.example", 443) && !verdict.unlisted);
+    ck_assert(!dial("a.example", 443, "127.0.0.1") && !verdict.unlisted);
+    ck_assert(name("a.example", 443) && !verdict.unlisted);
+}
+END_TEST
+
+START_TEST(what_a_person_allows_is_public_and_not_denied)
+{
+    make(BC_POLICY_LIST, LIST("a.example", "10.1.0.0/16"), LIST("b.example", "9.9.9.0/24"));
+    ck_assert(dial_asked("c.example", 443, "1.1.1.1"));
+    ck_assert_str_eq(verdict.rule, "allowed when asked");
+    ck_assert(dial_asked("c.example", 22, "1.1.1.1"));
+    ck_assert(!dial_asked("c.example", 443, "9.9.9.9"));
+    ck_assert_str_eq(verdict.rule, "deny: 9.9.9.0/24");
+    ck_assert(!dial_asked("c.example", 443, "64:ff9b::9.9.9.9"));
+    ck_assert(!dial_asked("b.example", 443, "1.1.1.1"));
+    ck_assert_str_eq(verdict.rule, "deny: b.example");
+    static const char *const refused[] = {"127.0.0.1", "::ffff:127.0.0.1", "169.254.169.254", "::1",
+                                          "10.2.0.1",  "fd00::1",          "100.64.0.1"};
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++)
+        ck_assert_msg(!dial_asked("c.example", 443, refused[i]), "%s", refused[i]);
+    ck_assert(!dial_asked("C.example", 443, "1.1.1.1"));
+    ck_assert(!dial_asked("c.example", 0, "1.1.1.1"));
+}
+END_TEST
+
+START_TEST(a_verdict_tells_whether_the_address_was_named)
+{
+    make(BC_POLICY_LIST, LIST("a.example", "10.1.0.0/16", "1.1.1.1", "2.0.0.0/8:22"), NULL);
+    ck_assert(dial("a.example", 443, "1.1.1.1") && verdict.named);
+    ck_assert(dial("a.example", 443, "10.1.0.1") && verdict.named);
+    ck_assert(dial("a.example", 443, "8.8.8.8") && !verdict.named);
+    ck_assert(dial("a.example", 443, "2.0.0.1") && !verdict.named); /* for another port */
+    ck_assert(dial("1.1.1.1", 443, "1.1.1.1") && verdict.named);
+    ck_assert(!dial("a.example", 443, "10.2.0.1") && !verdict.named);
+}
+END_TEST
+
+START_TEST(the_ranges_are_those_that_programs_reach_by_number)
+{
+    bc_policy_range ranges[4] = {{.prefix = 0}};
+    make(BC_POLICY_LIST, LIST("a.example", "10.1.0.0/16:22", "fd00::/8", "::ffff:1.1.1.1"),
+         LIST("9.0.0.0/8"));
+    ck_assert_uint_eq(bc_policy_ranges(policy, ranges, 4), 2);
+    ck_assert(ranges[0].prefix == 16 && ranges[0].net.bytes[0] == 10);
+    ck_assert(ranges[1].prefix == 32 && ranges[1].net.bytes[0] == 1);
+    memset(ranges, 0, sizeof ranges);
+    ck_assert_uint_eq(bc_policy_ranges(policy, ranges, 1), 2);
+    ck_assert(ranges[0].prefix == 16 && ranges[1].prefix == 0);
+    ck_assert_uint_eq(bc_policy_ranges(policy, NULL, 0), 2);
+}
+END_TEST
+
 START_TEST(the_ports_are_sorted_and_distinct)
 {
     unsigned short ports[BC_POLICY_MAX_PORTS];
@@ -304,4 +376,7 @@ UNIT_MAIN("egress_policy", an_empty_list_denies_everything, a_name_is_that_name_
           every_address_that_is_not_public_is_refused_in_both_modes,
           an_entry_that_names_the_address_allows_it, a_range_names_only_its_own_kind_of_network,
           what_is_dialled_is_what_was_asked_for, open_is_every_public_host_on_the_usual_ports,
-          the_ports_are_sorted_and_distinct, it_says_what_it_is)
+          only_what_no_entry_speaks_of_may_be_asked, what_a_person_allows_is_public_and_not_denied,
+          a_verdict_tells_whether_the_address_was_named,
+          the_ranges_are_those_that_programs_reach_by_number, the_ports_are_sorted_and_distinct,
+          it_says_what_it_is)

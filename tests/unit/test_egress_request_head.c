@@ -209,15 +209,18 @@ START_TEST(the_framing_of_the_body_is_told)
     static const struct {
         const char *fields;
         int64_t len;
-        bool chunked, upgrade;
+        bool chunked, upgrade, websocket;
     } cases[] = {
-        {"", 0, false, false},
-        {"Content-Length: 0\r\n", 0, false, false},
-        {"CONTENT-LENGTH: 007\r\n", 7, false, false},
-        {"Content-Length: 999999999999999999\r\n", 999999999999999999, false, false},
-        {"TRANSFER-ENCODING: Chunked\r\n", 0, true, false},
-        {"Upgrade: websocket\r\nConnection: Upgrade\r\n", 0, false, true},
-        {"UPGRADE: h2c\r\n", 0, false, true},
+        {"", 0, false, false, false},
+        {"Content-Length: 0\r\n", 0, false, false, false},
+        {"CONTENT-LENGTH: 007\r\n", 7, false, false, false},
+        {"Content-Length: 999999999999999999\r\n", 999999999999999999, false, false, false},
+        {"TRANSFER-ENCODING: Chunked\r\n", 0, true, false, false},
+        {"Upgrade: WebSocket\r\nConnection: Upgrade\r\n", 0, false, true, true},
+        {"Upgrade: websocket, h2c\r\n", 0, false, true, false},
+        {"Upgrade: h2c\r\nUpgrade: websocket\r\n", 0, false, true, false},
+        {"Upgrade: websocket\r\nUpgrade: h2c\r\n", 0, false, true, false},
+        {"UPGRADE: h2c\r\n", 0, false, true, false},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[300];
@@ -226,6 +229,7 @@ START_TEST(the_framing_of_the_body_is_told)
         ck_assert_int_eq(read_text(text, &head), BC_SNIFF_DONE);
         ck_assert_int_eq(head.body_len, cases[i].len);
         ck_assert(head.chunked == cases[i].chunked && head.upgrade == cases[i].upgrade);
+        ck_assert(head.websocket == cases[i].websocket);
         ck_assert_uint_eq(head.head_len, strlen(text) - 4);
     }
 }

@@ -3,6 +3,7 @@
  * the program that the kernel gets, not the table it was made from.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -226,6 +227,22 @@ START_TEST(terminal_injection)
 }
 END_TEST
 
+START_TEST(leases)
+{
+    const int fcntl_nr[] = {72, 25};
+    for (int which = 0; which < 2; which++) {
+        for (size_t i = 0; i < 4; i++) {
+            uint32_t nr = (uint32_t)fcntl_nr[which];
+            ck_assert_uint_eq(decide(which, nr, 0, upper[i] | F_SETLEASE), REFUSED(EINVAL));
+            ck_assert_uint_eq(decide(which, nr, 0, upper[i] | F_NOTIFY), REFUSED(EINVAL));
+            ck_assert_uint_eq(decide(which, nr, 0, upper[i] | F_GETLEASE), SECCOMP_RET_ALLOW);
+            ck_assert_uint_eq(decide(which, nr, 0, upper[i] | F_SETLK), SECCOMP_RET_ALLOW);
+            ck_assert_uint_eq(decide(which, nr, 0, upper[i] | F_SETFL), SECCOMP_RET_ALLOW);
+        }
+    }
+}
+END_TEST
+
 START_TEST(namespaces_by_clone)
 {
     const int clone_nr[] = {56, 220};
@@ -336,6 +353,6 @@ END_TEST
 
 SUITE_MAIN("seccomp", NULL, NULL, foreign_architectures_are_killed,
            x32_and_odd_numbers_are_never_allowed, dangerous_calls_are_refused,
-           absent_calls_look_absent, ordinary_calls_are_allowed, terminal_injection,
+           absent_calls_look_absent, ordinary_calls_are_allowed, leases, terminal_injection,
            namespaces_by_clone, socket_families, socket_protocols, tracing, limits_of_others,
            personalities)

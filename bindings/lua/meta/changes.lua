@@ -17,7 +17,7 @@ local Sandbox = {}
 
 --- What commands have changed in a copy-on-write mount, sorted by path; true when the list is not complete. The parts
 --- of a folder that is new or gone are listed one by one. `target` names the mount, unless there is only one; in a
---- sandbox without one it is /workspace, where everything is new. A picture of a moment only while nothing runs.
+--- sandbox without one it is /workspace, where everything is new that its template has not. A picture of a moment only while nothing runs.
 ---@param target? string
 ---@return barchan.Change[]? changes
 ---@return boolean|barchan.Error more

@@ -27,6 +27,21 @@
 ---@field bytes_received integer
 ---@field dropped integer? events that were not told before this one, because nobody took them
 
+---@class barchan.Denied A connection that was refused while a command ran; a list's `more` counts those beyond it
+---@field host string
+---@field port integer
+---@field rule string why
+---@field tries integer
+---@field time number of the last try, seconds since 1970
+
+---@class barchan.NetworkHost What a sandbox did with a host; host "" stands for those beyond the first 1024
+---@field host string
+---@field connections integer
+---@field denied integer
+---@field failed integer
+---@field bytes_sent integer
+---@field bytes_received integer
+
 --- The hosts that a mode would allow now: `entries` of this machine's registries with the file that each is `from`.
 ---@param network string|barchan.NetworkOptions as the option `network` of a sandbox
 ---@return { mode: string, allow: string[], deny: string[], sources: { entry: string, from: string }[], notes: string[] }?

@@ -5,8 +5,8 @@
 --- `nil, err` means that it could not be asked for.
 
 ---@class barchan.SandboxOptions
----@field template? string "host" (default) shows this machine's /usr; or a root directory
----@field network? string|barchan.NetworkOptions "off" (default), "restricted", "open" or a table of entries; see the topic network
+---@field template? string "host" (default) shows this machine's /usr; or a snapshot's name, or a root directory
+---@field network? string|barchan.NetworkOptions "off" (default), or as in the topic network
 ---@field lease? number seconds that it may live; 1800
 ---@field limits? { memory: integer, cpus: number, pids: integer, disk: integer, files: integer, open_files: integer, output: integer, cpu_seconds: number, wall: number } memory, disk, output in bytes; status().layers tells what holds each
 ---@field env? table<string, string> variables of every command
@@ -48,7 +48,7 @@ local Sandbox = {}
 ---@field grace? number seconds between SIGTERM and SIGKILL
 ---@field output_limit? integer bytes kept of each stream, from its head and its tail
 ---@field detach? boolean leave what it started running; in a detached sandbox it outlives the connection, too
----@field network? string "off": this command has no network, whatever the sandbox has
+---@field network? string "off": none for this command
 
 --- Runs a command and waits: a string runs in /bin/sh, a table's list is the command's words and its named keys
 --- are options: `sbx:exec { "wc", "-w", path, timeout = 10 }`.
@@ -73,7 +73,7 @@ function Sandbox:stream(command) end
 ---@field pty? { cols: integer, rows: integer } a terminal of this size
 ---@field backlog? integer bytes kept of each stream; 1 MiB
 ---@field detach? boolean in a detached sandbox: it outlives the connection
----@field network? string "off": this command has no network, whatever the sandbox has
+---@field network? string "off": none for this command
 
 --- Starts a command and gives a handle that lives as long as it does. Its output is kept, the last `backlog` bytes
 --- of each stream, until it is read; the command is never held up by that. `<close>` kills it.
@@ -93,8 +93,8 @@ function Sandbox:processes() end
 function Sandbox:status() end
 
 --- What it has used: wall, cpu, user, system (seconds); memory, memory_peak, disk (bytes); bytes_in, bytes_out;
---- execs; cost_micros with a price; network: a list of { host, connections, denied, failed, bytes_sent,
---- bytes_received }, the first 1024 hosts, and connections, those that are open.
+--- execs; cost_micros with a price; network: a list of NetworkHost; connections: those that
+--- are open.
 ---@return table?
 ---@return barchan.Error? err
 function Sandbox:usage() end
@@ -128,7 +128,7 @@ function Sandbox:terminate() end
 ---@field err_dropped integer bytes missing in the middle of err
 ---@field duration number seconds
 ---@field left_running integer processes that it left
----@field denied? { host: string, port: integer, rule: string, tries: integer, time: number }[] what the network refused meanwhile; `more` counts what is not listed
+---@field denied? barchan.Denied[] what the network refused meanwhile
 ---@field program string? of one that could not be started: its name
 ---@field cwd string? of one that could not be started: where it was to run
 ---@field spawn_error string? why it could not be started

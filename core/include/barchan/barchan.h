@@ -11,5 +11,6 @@
 #include <barchan/network.h>
 #include <barchan/runtime.h>
 #include <barchan/sandbox.h>
+#include <barchan/template.h>
 
 #endif

@@ -126,8 +126,8 @@ BARCHAN_API int barchan_file_remove(barchan_sandbox *sbx, const char *path, int 
  * is not what it was, or that is gone, with paths relative to the mount. The parts of a folder that
  * is new or gone are told one by one; a folder in which only something else changed is not told,
  * nor are times alone. `target` names the mount; NULL: the only one, or, in a sandbox without one,
- * /workspace, where everything is new. A picture of a moment only while no command runs: pause the
- * sandbox before. */
+ * /workspace, where everything is new but what a template had there. A picture of a moment only
+ * while no command runs: pause the sandbox before. */
 BARCHAN_API int barchan_file_changes(barchan_sandbox *sbx, const char *target,
                                      barchan_file_result *result, barchan_error *err);
 /* 1 or 0; negative on failure. */

@@ -29,7 +29,7 @@
  * unreachable. `deny` wins over `allow`.
  *
  * A name must match what the program says inside: the server name of TLS (encrypted ones are
- * refused) and the Host of a first HTTP request. On ports 80 and 443 nothing else is let through;
+ * refused) and the Host of each HTTP request. On ports 80 and 443 nothing else is let through;
  * on others, any other protocol is. Ports 80 and 443, those of the entries and, with open, those of
  * that list are taken inside: a server of the sandbox's own cannot use them, not even on loopback.
  *

@@ -106,8 +106,9 @@ typedef enum barchan_lease_end {
 
 typedef struct barchan_profile {
     size_t struct_size;
-    const char *template_name; /* "host" (default): this machine's /usr, read-only; or the absolute
-                                  path of a directory that holds a root file system */
+    const char *template_name; /* "host" (default): this machine's /usr, read-only; the absolute
+                                  path of a directory that holds a root file system; or the name
+                                  of a template (barchan/template.h) */
     barchan_network network;
     int64_t lease_ms;       /* how long the sandbox may live; 0: 30 minutes; at most 7 days */
     int best_effort;        /* 1: accept missing layers; `barchan_sandbox_status` lists them */

@@ -6,6 +6,7 @@ local args = require "barchan.cli.args"
 local built_in = require "barchan.built_in"
 local model = require "barchan.model"
 local policy = require "barchan.policy"
+local profile = require "barchan.cli.profile"
 local sandbox = require "barchan.sandbox"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
@@ -33,7 +34,9 @@ prompt from standard input.
   --policy A,B        built-in policies: rules that are asked before each call
   --policy-dir DIR    policy files of your own, all of them; may be repeated
   --watch             let edits of these files take effect at the model's next turn
-  --template T        "host" (default) or a root directory
+  --template T        "host" (default), a name of barchan template list, or a root directory
+  --network M         what its sandbox may reach: off (default), restricted, open, allow=A,B; --allow E
+                      and --deny E for single hosts; see barchan network --help
   --timeout S         seconds for the whole run
   --no-stream         ask for the answer in one piece
   --json              print events as JSON lines instead of text
@@ -50,13 +53,25 @@ exit code: 0 when the model finished; 1 when the run stopped early; 2 wrong usag
 }
 
 local SYSTEM = [[
-You have a sandboxed Linux computer without network, reached by your tools. Its files live as long as
+You have a sandboxed Linux computer %s, reached by your tools. Its files live as long as
 this conversation. When a question can be answered by computing, compute it rather than guess, check the
 exit code of what you run, and answer from what you saw.]]
 
+local networks = {
+  off = "without network",
+  allow = "that can reach a few hosts only",
+  restricted = "that can reach the package registries but little else",
+  open = "that can reach the public internet",
+}
+
+local function system_prompt(network)
+  local mode = type(network) == "table" and network.mode or "off"
+  return SYSTEM:format(networks[mode])
+end
+
 local EXIT_STOPPED, EXIT_FAILED = 1, 125
 
-local flags = {
+local flags = profile.with_network {
   model = { type = "string" },
   ["base-url"] = { type = "string" },
   ["allow-plain-http"] = { type = "flag" },
@@ -153,8 +168,9 @@ function command.main(words)
   local given, rest = args.parse(words, flags)
   local prompt = read_prompt(rest)
   local policies = policy_list(given)
+  local network = profile.network(given)
   local m = must(model.create(model_options(given)))
-  local sbx <close> = must(sandbox.create { template = given.template })
+  local sbx <close> = must(sandbox.create { template = given.template, network = network })
   local tools = tool_list(given, sbx)
   -- Last: what fails before leaves no file behind that would stand in the way of the next try.
   local writer = given.transcript and must(transcript.open(given.transcript)) or nil
@@ -166,7 +182,7 @@ function command.main(words)
     model = m,
     tools = tools,
     policy = policies,
-    system = given.system or SYSTEM,
+    system = given.system or system_prompt(network),
     max_steps = given["max-steps"],
     max_seconds = given.timeout,
     stream = not given["no-stream"],

@@ -17,7 +17,8 @@ usage: barchan exec [OPTIONS] -- COMMAND [ARGUMENT…]
 
 Runs a command in a fresh sandbox and passes its output on. The sandbox ends with the command.
 
-  --template T   "host" (this machine's /usr, read-only; the default) or a root directory
+  --template T   "host" (this machine's /usr, read-only; the default), a name of barchan template
+                 list, or a root directory
   --timeout S    seconds until the command is killed (default: 60)
   --env K=V      a variable for the command; may be repeated
   --cwd D        working directory (default: /workspace)
@@ -25,6 +26,7 @@ Runs a command in a fresh sandbox and passes its output on. The sandbox ends wit
                  may be written, and ends with the sandbox; may be repeated
   --limits L     what it may use: memory=64M,pids=50,cpus=0.5,disk=1G,files=1000,open_files=256,
                  output=10M,cpu_seconds=30,wall=60; some need control groups, see barchan doctor
+]] .. profile.network_usage .. [[
   --stdin        pass standard input on to the command
   --json         print the result as one JSON object instead; output that is not UTF-8 is in base64, and
                  out_encoding or err_encoding says so
@@ -39,7 +41,7 @@ local MAX_SECONDS = 7 * 24 * 3600 -- the longest lease
 local EXIT_TIMEOUT, EXIT_FAILED, EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND = 124, 125, 126, 127
 local EXIT_LIMIT = 128 + 9
 
-local flags = {
+local flags = profile.with_network {
   template = { type = "string" },
   timeout = { type = "number", positive = true },
   env = { type = "string", many = true },
@@ -63,9 +65,23 @@ function command.exit_code(result)
   return EXIT_FAILED
 end
 
+local MAX_DENIED_LINES = 8
+
+-- What the network profile refused: programs often hide it.
+local function explain_denied(denied)
+  for i, refusal in ipairs(denied) do
+    if i > MAX_DENIED_LINES then break end
+    local host, rule = ui.visible(refusal.host), ui.visible(refusal.rule)
+    io.stderr:write(("barchan: network: %s:%d was refused: %s\n"):format(host, refusal.port, rule))
+  end
+  local more = math.max(#denied - MAX_DENIED_LINES, 0) + (denied.more or 0)
+  if more > 0 then io.stderr:write(("barchan: network: %d more were refused\n"):format(more)) end
+end
+
 --- Says on standard error what the exit code alone does not.
 function command.explain(result, words, timeout)
   local name = words[1]
+  if result.denied then explain_denied(result.denied) end
   if result.reason == "timeout" then
     local wall = result.usage.wall
     local by = wall < timeout and "--limits wall" or "--timeout"
@@ -193,6 +209,7 @@ function command.main(words)
     lease = math.min(timeout + 60, MAX_SECONDS),
     limits = given.limits and profile.limits(given.limits),
     mounts = profile.mounts(given.mount),
+    network = profile.network(given),
   }
   if not sbx then
     io.stderr:write("barchan: ", tool.message(err), "\n")

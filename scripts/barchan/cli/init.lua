@@ -10,7 +10,9 @@ local out = ui.out
 
 local cli = {}
 
-local commands = { "ask", "docs", "doctor", "exec", "run", "sandbox", "shell", "tools" }
+local commands = {
+  "ask", "docs", "doctor", "exec", "network", "run", "sandbox", "shell", "template", "tools",
+}
 
 local EXIT_USAGE, EXIT_FAILED = 2, 125
 

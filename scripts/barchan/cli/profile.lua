@@ -1,7 +1,8 @@
 -- What commands say of a sandbox: --limits memory=64M,pids=50, --mount FOLDER:TARGET[:rw|:cow],
--- --env NAME=value.
+-- --env NAME=value, --network MODE with --allow and --deny.
 
 local args = require "barchan.cli.args"
+local network = require "barchan.network"
 local options = require "barchan.options"
 local sandbox = require "barchan.sandbox"
 
@@ -54,6 +55,70 @@ function profile.environment(given)
     env[name] = value
   end
   return env
+end
+
+-- ---- the network ----
+
+--- The lines of a usage text about it.
+profile.network_usage = [[
+  --network M    off (default); restricted: this machine's package registries; open: any public host;
+                 allow=A,B: these, as HOST[:PORT], *.HOST[:PORT] or an address; see barchan network --help
+  --allow E      also this; may be repeated
+  --deny E       never this; may be repeated
+]]
+
+--- A command's flags with those of the network.
+function profile.with_network(flags)
+  flags.network = { type = "string" }
+  flags.allow = { type = "string", many = true }
+  flags.deny = { type = "string", many = true }
+  return flags
+end
+
+local network_modes = { "allow", "off", "open", "restricted" }
+
+-- "a.example,b.example:8443" and the words of repeated flags as one list.
+local function entries(...)
+  local list = {}
+  for _, text in ipairs(table.pack(...)) do
+    for entry in (text .. ","):gmatch "([^,]*)," do list[#list + 1] = entry end
+  end
+  return list
+end
+
+local function network_mode(text)
+  local listed = text:match "^allow=(.*)$"
+  local mode = listed and "allow" or text
+  for _, known in ipairs(network_modes) do
+    if mode == known then return mode, listed end
+  end
+  args.fail("--network: %s", options.unknown("mode", text, network_modes))
+end
+
+-- What an entry lacks is told before a sandbox is made.
+local function check_entries(lists)
+  local ok, err = network.describe(lists)
+  if not ok then args.fail("%s", (err.message:gsub("^describe the network: ", ""))) end
+end
+
+--- --network, --allow and --deny as a profile takes them; nil when none was given.
+function profile.network(given)
+  local allow, deny = entries(table.unpack(given.allow or {})), entries(table.unpack(given.deny or {}))
+  if not given.network and #allow == 0 then
+    if #deny > 0 then args.fail "--deny goes with --network or --allow" end
+    return nil
+  end
+  local mode, listed = network_mode(given.network or "allow")
+  if mode == "off" then
+    if #allow + #deny > 0 then args.fail "--network off goes without --allow and --deny" end
+    return "off"
+  end
+  for _, entry in ipairs(listed and listed ~= "" and entries(listed) or {}) do allow[#allow + 1] = entry end
+  if mode == "allow" and #allow == 0 then
+    args.fail "--network allow names nothing: allow=HOST[:PORT],…, or --allow HOST[:PORT]"
+  end
+  check_entries { allow = allow, deny = deny }
+  return { mode = mode, allow = allow, deny = deny }
 end
 
 return profile

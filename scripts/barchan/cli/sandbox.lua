@@ -9,6 +9,7 @@ local profile = require "barchan.cli.profile"
 local sandbox = require "barchan.sandbox"
 local shell = require "barchan.cli.shell"
 local task = require "barchan.task"
+local template = require "barchan.cli.template"
 local tool = require "barchan.tool"
 local ui = require "barchan.cli.ui"
 
@@ -22,6 +23,7 @@ usage: barchan sandbox create [OPTIONS]                 make one and print its i
        barchan sandbox exec [OPTIONS] ID -- COMMAND…    run a command in it
        barchan sandbox shell [OPTIONS] ID [-- COMMAND…] a shell in it, at this terminal
        barchan sandbox cp [ID:]PATH… [ID:]PATH          copy files and folders in or out
+       barchan sandbox snapshot [--replace] ID NAME     keep its files as a template
        barchan sandbox logs [--follow] [--json] ID      what its commands have printed
        barchan sandbox usage ID                         what it has used, as JSON
        barchan sandbox extend ID SECONDS                add to its lease
@@ -31,7 +33,8 @@ usage: barchan sandbox create [OPTIONS]                 make one and print its i
 A detached sandbox is held by a process of its own and lives until it is killed, its lease ends or that
 process dies. Connecting to it never changes its lease.
 
-create:  --template T   "host" (this machine's /usr, read-only; the default) or a root directory
+create:  --template T   "host" (this machine's /usr, read-only; the default), a name of barchan template
+                        list, or a root directory
          --lease S      seconds until it ends (default: 1800)
          --idle S       seconds without a command, file operation or question until it ends
          --on-lease-end terminate (default), or pause: sandbox extend, then resume, to go on
@@ -39,6 +42,8 @@ create:  --template T   "host" (this machine's /usr, read-only; the default) or 
          --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable, S:T:cow
                         copy-on-write; may be repeated
          --limits L     what it may use: memory=64M,pids=50,…; see barchan exec --help
+         --network M    off (default), restricted, open or allow=A,B; --allow E, --deny E:
+                        see barchan network --help
          --best-effort  go on without layers of isolation that this machine lacks
 
 exec:    --timeout, --env, --cwd, --stdin, --json and the exit code are those of barchan exec. When this
@@ -85,7 +90,7 @@ end
 
 local actions = {}
 
-local create_flags = {
+local create_flags = profile.with_network {
   template = { type = "string" },
   lease = { type = "number", positive = true },
   idle = { type = "number", positive = true },
@@ -112,6 +117,7 @@ function actions.create(words)
     env = given.env and profile.environment(given.env),
     mounts = profile.mounts(given.mount),
     limits = given.limits and profile.limits(given.limits),
+    network = profile.network(given),
     best_effort = given["best-effort"],
   }
   if not sbx then return fail(err) end
@@ -247,6 +253,17 @@ function actions.logs(words)
   end
 end
 
+function actions.snapshot(words)
+  local given, rest = args.parse(words, { replace = { type = "flag" } })
+  if #rest ~= 2 then args.fail("snapshot takes an id and the name of a template") end
+  local sbx <close>, err = connect(rest[1])
+  if not sbx then return fail(err) end
+  local info, refusal = sbx:snapshot(rest[2], { replace = given.replace, note = "of " .. rest[1] })
+  if not info then return fail(refusal) end
+  template.tell(info)
+  return 0
+end
+
 function actions.usage(words)
   local _, rest = args.parse(words, {})
   local sbx <close>, err = connect_only(rest)
@@ -298,7 +315,7 @@ function command.main(words)
   local name = table.remove(words, 1)
   if name == "hold" then return require "barchan.cli.hold" () end
   if name == nil then
-    args.fail("create, list, exec, shell, cp, logs, usage, extend, pause, resume or kill expected")
+    args.fail("create, list, exec, shell, cp, snapshot, logs, usage, extend, pause, resume or kill expected")
   end
   if name == "--help" or name == "-h" then error({ help = true }, 0) end
   if not actions[name] then

@@ -15,13 +15,15 @@ usage: barchan shell [OPTIONS] [-- COMMAND [ARGUMENT…]]
 Runs a shell (bash, where the template has it, or sh), or another program, at a terminal in a fresh
 sandbox. The sandbox ends with it.
 
-  --template T   "host" (this machine's /usr, read-only; the default) or a root directory
+  --template T   "host" (this machine's /usr, read-only; the default), a name of barchan template
+                 list, or a root directory
   --lease S      seconds until the sandbox ends (default: 3600)
   --env K=V      a variable for the program; may be repeated
   --cwd D        working directory (default: /workspace)
   --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable; S:T:cow as a copy that
                  may be written, and ends with the sandbox; may be repeated
   --limits L     what it may use: memory=64M,pids=50,…; see barchan exec --help
+]==] .. profile.network_usage .. [==[
 
 exit code: the program's own; 128+n killed by signal n; 125 Barchan failed; 2 wrong usage.
 ]==],
@@ -31,7 +33,7 @@ local EXIT_FAILED = 125
 local DEFAULT_LEASE = 3600
 local RESIZE_EVERY = 0.2 -- seconds; the library takes no signals, so the size is looked at
 
-local flags = {
+local flags = profile.with_network {
   template = { type = "string" },
   lease = { type = "number", positive = true },
   env = { type = "string", many = true },
@@ -114,6 +116,7 @@ function command.main(words)
       lease = given.lease or DEFAULT_LEASE,
       limits = given.limits and profile.limits(given.limits),
       mounts = profile.mounts(given.mount),
+      network = profile.network(given),
     }
   end, given, argv)
 end
