@@ -145,23 +145,34 @@ LATER_BAD = {
 }
 
 
+def receive(connection, size):
+    """So many bytes, or fewer at the end."""
+    got = b""
+    while len(got) < size:
+        part = connection.recv(size - len(got))
+        if not part:
+            break
+        got += part
+    return got
+
+
 def say_later(first, then, one_by_one):
     """echo: all of it came back; closed: the connection ended after the first."""
     with socket.create_connection((HOST, PORT), 20) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sendall(first)
-        if connection.recv(len(first), socket.MSG_WAITALL) != first:
+        if receive(connection, len(first)) != first:
             return "no answer"
         try:
             for i in range(0, len(then), 1 if one_by_one else 65536):
                 connection.sendall(then[i:i + (1 if one_by_one else 65536)])
                 if len(then) > 65536:  # both ways are held up otherwise
                     part = then[i:i + 65536]
-                    if connection.recv(len(part), socket.MSG_WAITALL) != part:
+                    if receive(connection, len(part)) != part:
                         return "broken"
             if len(then) > 65536:
                 return "echo"
-            got = connection.recv(len(then), socket.MSG_WAITALL)
+            got = receive(connection, len(then))
             if got == then:
                 return "echo"
             return "closed" if OTHER[:30] not in got and b"PRI" not in got else f"passed {got[:40]!r}"
