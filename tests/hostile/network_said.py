@@ -1,6 +1,6 @@
-"""Runs inside a sandbox: says to served.example what a program should not say first, and what it may.
-Arguments: port, then names of cases or "all". Prints a line for each: its name and what came back, one
-of echo (it reached the server, which echoes), 403, alert, closed, other."""
+"""Runs inside a sandbox: says to served.example what a program should not say, and what it may.
+Arguments: port, then names of groups of cases. Prints a line for each: its name and what came back, one
+of echo (it reached the server, which echoes), 403, alert, closed, other words."""
 import socket
 import struct
 import sys
@@ -114,6 +114,71 @@ CASES = {**FINE, **TLS, **HTTP}
 ENDED = {"tls_cut_short": hello(RIGHT)[:-1], "http_cut_short": get(HOST_FIELD)[:-1]}
 LETTER = {"one_letter": b"G", "one_byte_of_tls": b"\x16"}  # in no protocol that an answer could be in
 
+# What comes behind a first request that is right: its head, or this and a part of its body.
+CHUNKED = get(HOST_FIELD, "Transfer-Encoding: chunked", line=POST)
+SOCKET = get(HOST_FIELD, "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Version: 13", "Sec-WebSocket-Key: a")
+FIRST = get(HOST_FIELD)
+OTHER = get("Host: other.example")
+LATER_FINE = {
+    "another": (FIRST, FIRST), "ten_others": (FIRST, FIRST * 10),
+    "a_body_that_looks_like_a_request": (get(HOST_FIELD, f"Content-Length: {len(OTHER)}", line=POST), OTHER + FIRST),
+    "a_chunk_that_looks_like_one": (CHUNKED, b"%x\r\n%s\r\n0\r\n\r\n" % (len(OTHER), OTHER) + FIRST),
+    "a_chunk_that_looks_like_the_end": (CHUNKED, b"5\r\n0\r\n\r\n\r\n0\r\n\r\n" + FIRST),
+    "a_large_body": (get(HOST_FIELD, "Content-Length: 300000", line=POST), bytes(300000) + FIRST),
+}
+LATER_BAD = {
+    "another_host": (FIRST, OTHER), "a_tunnel": (FIRST, get("Host: other.example", line="CONNECT other.example:443 HTTP/1.1")),
+    "http_2": (FIRST, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), "no_request": (FIRST, b"\0\1\2\3\r\n\r\n"),
+    "tls": (FIRST, hello(name("other.example"))),
+    "behind_a_body": (get(HOST_FIELD, "Content-Length: 5", line=POST), b"12345" + OTHER),
+    "behind_no_body": (get(HOST_FIELD, "Content-Length: 0", line=POST), OTHER),
+    "behind_chunks": (CHUNKED, b"1\r\na\r\n0\r\n\r\n" + OTHER),
+    "behind_a_socket_that_is_none": (SOCKET, b"\x81\x00" + OTHER), "and_at_once": (SOCKET, OTHER),
+    "behind_h2c": (get(HOST_FIELD, "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAAA"),
+                   b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    "a_chunk_with_lf": (CHUNKED, b"1\na\r\n0\r\n\r\n" + OTHER), "a_chunk_with_a_sign": (CHUNKED, b"+1\r\na\r\n"),
+    "a_chunk_in_0x": (CHUNKED, b"0x1\r\na\r\n"), "a_chunk_with_a_space": (CHUNKED, b" 1\r\na\r\n"),
+    "a_chunk_too_large": (CHUNKED, b"fffffffffffffffff\r\n"), "a_chunk_below_nothing": (CHUNKED, b"-1\r\n"),
+    "a_chunk_without_an_end": (CHUNKED, b"1\r\nab\r\n0\r\n\r\n"), "a_chunk_without_a_size": (CHUNKED, b"\r\n"),
+    "an_extension_with_lf": (CHUNKED, b"1;a\nb\r\na\r\n"), "trailers": (CHUNKED, b"0\r\nHost: other.example\r\n\r\n"),
+    "an_end_with_lf": (CHUNKED, b"0\r\n\n" + OTHER),
+}
+
+
+def receive(connection, size):
+    """So many bytes, or fewer at the end."""
+    got = b""
+    while len(got) < size:
+        part = connection.recv(size - len(got))
+        if not part:
+            break
+        got += part
+    return got
+
+
+def say_later(first, then, one_by_one):
+    """echo: all of it came back; closed: the connection ended after the first."""
+    with socket.create_connection((HOST, PORT), 20) as connection:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(first)
+        if receive(connection, len(first)) != first:
+            return "no answer"
+        try:
+            for i in range(0, len(then), 1 if one_by_one else 65536):
+                connection.sendall(then[i:i + (1 if one_by_one else 65536)])
+                if len(then) > 65536:  # both ways are held up otherwise
+                    part = then[i:i + 65536]
+                    if receive(connection, len(part)) != part:
+                        return "broken"
+            if len(then) > 65536:
+                return "echo"
+            got = receive(connection, len(then))
+            if got == then:
+                return "echo"
+            return "closed" if OTHER[:30] not in got and b"PRI" not in got else f"passed {got[:40]!r}"
+        except ConnectionError:
+            return "closed"
+
 
 def answer(connection, sent):
     got = b""
@@ -149,6 +214,11 @@ def say(data, one_by_one=False, end=False):
 
 def main():
     for case in sys.argv[2:]:
+        if case.startswith("later"):
+            for key, words in (LATER_FINE if "fine" in case else LATER_BAD).items():
+                if "slowly" not in case or len(words[1]) < 2000:
+                    print(key, say_later(*words, "slowly" in case))
+            continue
         named, slow = {"fine": (FINE, False), "tls": (TLS, False), "http": (HTTP, False), "ended": (ENDED, False),
                        "letter": (LETTER, False),
                        "fine_slowly": (FINE, True), "bad_slowly": ({**TLS, **HTTP}, True)}[case]

@@ -109,6 +109,8 @@ def many():
     for turn in range(2):
         for i, s in enumerate(held):
             s.sendall(b"number %6d" % (i + turn))
+        for s in held:
+            s.settimeout(None)  # waiting for all of it needs a socket that blocks
         good += sum(s.recv(13, socket.MSG_WAITALL) == b"number %6d" % (i + turn) for i, s in enumerate(held))
     say(f"{good} of {2 * COUNT}")
     sys.stdin.read()

@@ -21,6 +21,7 @@ struct net_server {
     pthread_t thread;
     int accepted, open; /* atomic */
     long received;      /* likewise */
+    int heard_other;    /* likewise */
     int count;
     struct peer {
         net_server *server;
@@ -43,7 +44,11 @@ static int send_all(int fd, const char *data, size_t len)
 static ssize_t receive(const struct peer *peer, char *data, size_t cap)
 {
     ssize_t n = recv(peer->fd, data, cap, 0);
-    if (n > 0) __atomic_add_fetch(&peer->server->received, n, __ATOMIC_SEQ_CST);
+    if (n <= 0) return n;
+    __atomic_add_fetch(&peer->server->received, n, __ATOMIC_SEQ_CST);
+    if (memmem(data, (size_t)n, "other.example", 13) != NULL) {
+        __atomic_store_n(&peer->server->heard_other, 1, __ATOMIC_SEQ_CST);
+    }
     return n;
 }
 
@@ -171,6 +176,11 @@ int net_open(const net_server *server)
 long net_received(const net_server *server)
 {
     return __atomic_load_n(&server->received, __ATOMIC_SEQ_CST);
+}
+
+int net_heard_other(const net_server *server)
+{
+    return __atomic_load_n(&server->heard_other, __ATOMIC_SEQ_CST);
 }
 
 void net_stop(net_server *server)

@@ -23,6 +23,8 @@ int net_accepted(const net_server *server);
 int net_open(const net_server *server);
 /* Bytes that it has read. */
 long net_received(const net_server *server);
+/* Whether "other.example" was among them, in one piece. */
+int net_heard_other(const net_server *server);
 /* Ends it and its connections. */
 void net_stop(net_server *server);
 

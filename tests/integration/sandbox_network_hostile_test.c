@@ -79,6 +79,29 @@ START_TEST(what_ends_within_its_first_words_is_refused)
 }
 END_TEST
 
+/* ---- what it says later ---- */
+
+START_TEST(later_requests_arrive)
+{
+    make_echoing();
+    barchan_exec_result result = say("later_fine later_fine_slowly");
+    each_was(&result, "echo", "", 11);
+    was_not_denied(&result);
+    ck_assert(net_heard_other(server)); /* in bodies, where it means nothing */
+}
+END_TEST
+
+START_TEST(later_requests_for_another_host_are_refused)
+{
+    make_echoing();
+    barchan_exec_result result = say("later_bad later_bad_slowly");
+    each_was(&result, "closed", "", 44);
+    ck_assert(!net_heard_other(server));
+    ck_assert_uint_ge(result.denied_count, 1);
+    barchan_exec_result_clear(&result);
+}
+END_TEST
+
 /* ---- what a program asks the name service ---- */
 
 static barchan_exec_result ask(const char *cases)
@@ -270,6 +293,8 @@ int main(void)
                                   http_for_another_host_is_refused,
                                   it_is_refused_byte_by_byte,
                                   what_ends_within_its_first_words_is_refused,
+                                  later_requests_arrive,
+                                  later_requests_for_another_host_are_refused,
                                   odd_questions_get_no_address,
                                   there_is_no_other_name_server,
                                   a_flood_of_names_moves_no_name_in_use,

@@ -16,12 +16,12 @@
  *             theirs, and the lists
  * open        any host but those of `deny`, at 22, 80, 443, 8080, 8443 and 9418, and the lists
  *
- * UDP, ICMP and addresses by number are unreachable, but for IPv4 addresses that an entry names: TCP
- * at its port. A port that no entry names, 80 and 443 apart, looks closed (ECONNREFUSED), which is
- * no refusal that could be told: list it, with ":port". 127.0.0.1 and localhost are the sandbox's
- * own: a server on this machine is reached by another name, of `hosts`, and entries for the name and
- * for the address. The sandbox's own servers cannot listen at the ports of the entries, nor at 80,
- * 443 and those of `open`.
+ * UDP, ICMP and addresses by number are unreachable, but for IPv4 addresses that an entry names:
+ * TCP at its port. A port that no entry names, 80 and 443 apart, looks closed (ECONNREFUSED), which
+ * is no refusal that could be told: list it, with ":port". 127.0.0.1 and localhost are the
+ * sandbox's own: a server on this machine is reached by another name, of `hosts`, and entries for
+ * the name and for the address. The sandbox's own servers cannot listen at the ports of the
+ * entries, nor at 80, 443 and those of `open`.
  *
  * In every mode an address that is not public (loopback, private, link-local, metadata, shared, …)
  * is refused, whatever name led to it, unless an entry of `allow` names that address or a range
@@ -34,8 +34,8 @@
  *
  * A name must match what the program says inside: the server name of TLS (encrypted ones are
  * refused) and the Host of each HTTP request. On ports 80 and 443 nothing else is let through;
- * on others, any other protocol is. A registry that this machine's configuration names, at a private
- * address, needs an entry for that address, too.
+ * on others, any other protocol is. A registry that this machine's configuration names, at a
+ * private address, needs an entry for that address, too.
  *
  * Threads: callbacks run inside a pump of the runtime's thread.
  */
