@@ -203,6 +203,10 @@
 /* What has to wait, for a share of its rate or for descriptors, waits so long: little traffic is
  * smooth, and much of it costs few wake-ups. */
 #define BC_EGRESS_ROUND_MS 100
+/* Connections accepted before anything else gets its turn. */
+#define BC_EGRESS_MAX_ACCEPTS 64
+/* Connections that wait for a person's answer; they take no other's place. */
+#define BC_EGRESS_MAX_ASKING 256
 /* Queries answered before anything else gets its turn. */
 #define BC_EGRESS_MAX_QUERIES 64
 

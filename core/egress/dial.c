@@ -2,6 +2,7 @@
  * what is tried is what was judged. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
@@ -71,6 +72,7 @@ static int connect_to(bc_relay *relay, const bc_address *address)
 static void dial_failed(bc_relay *relay, int os_error)
 {
     close_outer(relay);
+    relay->dial_error = os_error;
     if (relay->address_next < relay->address_count) {
         try_next(relay);
     } else {
@@ -78,17 +80,43 @@ static void dial_failed(bc_relay *relay, int os_error)
     }
 }
 
-/* A public address may be this machine's own, where its services take the caller for a neighbour.
- * Only what arrives here can be bound to. */
-static bool is_own(const bc_address *address)
+static bool can_bind(const bc_address *address)
 {
     struct sockaddr_storage at;
     socklen_t len = sockaddr_of(address, 0, &at);
     int fd = socket(address->family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-    if (fd < 0) return false;
+    if (fd < 0) return errno != EAFNOSUPPORT; /* who cannot look must not say that it is none */
     int rc = bind(fd, (struct sockaddr *)&at, len);
     close(fd);
     return rc == 0;
+}
+
+static bool is_of_an_interface(const bc_address *address)
+{
+    struct ifaddrs *all, *one;
+    bool found = false;
+    if (getifaddrs(&all) < 0) return true;
+    for (one = all; one != NULL && !found; one = one->ifa_next) {
+        if (one->ifa_addr == NULL || one->ifa_addr->sa_family != address->family) continue;
+        found = address->family == AF_INET
+                    ? memcmp(&((struct sockaddr_in *)(void *)one->ifa_addr)->sin_addr,
+                             address->bytes, 4) == 0
+                    : memcmp(&((struct sockaddr_in6 *)(void *)one->ifa_addr)->sin6_addr,
+                             address->bytes, 16) == 0;
+    }
+    freeifaddrs(all);
+    return found;
+}
+
+/* A public address may be this machine's own, where its services take the caller for a neighbour.
+ * What arrives here can be bound to; where anything can (net.ipv4.ip_nonlocal_bind), the interfaces
+ * are asked. */
+static bool is_own(const bc_address *address)
+{
+    bc_address nobodys;
+    bc_address_parse(address->family == AF_INET ? "192.0.2.1" : "2001:db8::1", &nobodys);
+    if (!can_bind(address)) return false;
+    return !can_bind(&nobodys) || is_of_an_interface(address);
 }
 
 static void judge(bc_relay *relay, const bc_address *address)
@@ -118,6 +146,10 @@ static const bc_address *next_allowed(bc_relay *relay)
 static void try_next(bc_relay *relay)
 {
     const bc_address *address = next_allowed(relay);
+    if (address == NULL && relay->dial_error != 0) { /* another address of it was allowed */
+        fail(relay, "connect", strerror(relay->dial_error));
+        return;
+    }
     if (address == NULL) {
         bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
         return;

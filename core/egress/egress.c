@@ -270,7 +270,7 @@ static void on_listener(void *ud, unsigned events)
     struct bc_listener *listener = ud;
     bc_egress *egress = listener->egress;
     (void)events;
-    while (egress->open < egress->max_open) {
+    for (int i = 0; i < BC_EGRESS_MAX_ACCEPTS && egress->open < egress->max_open; i++) {
         int fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd < 0 && errno != EAGAIN && errno != EINTR && errno != ECONNABORTED) {
             set_accepting(egress, 0);
@@ -298,7 +298,9 @@ int bc_egress_listen(bc_egress *egress, int *fds, size_t count, barchan_error *e
 {
     int rc = 0;
     if (count != egress->plan.port_count + 1u || egress->name_fd >= 0) {
-        rc = bc_error_set(err, BARCHAN_EPROTOCOL, "the launcher opened other sockets");
+        rc = bc_error_set(err, BARCHAN_EPROTOCOL,
+                          "the sockets of its network did not arrive; are too "
+                          "many files open here?");
     }
     if (rc == 0) {
         rc = bc_watch_open(&egress->name_watch, egress->rt, fds[0], on_names, egress, err);

@@ -20,8 +20,7 @@ typedef struct bc_egress_options {
 } bc_egress_options;
 
 int bc_egress_create(bc_egress **out, const bc_egress_options *options, barchan_error *err);
-/* All of these ignore NULL. */
-/* Callbacks do not run afterwards. */
+/* Callbacks do not run afterwards. NULL is ignored, as by _stop and _mute. */
 void bc_egress_destroy(bc_egress *egress);
 /* Closes every connection and socket at once; what is known stays. */
 void bc_egress_stop(bc_egress *egress);

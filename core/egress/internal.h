@@ -46,7 +46,7 @@ struct bc_egress {
     int accepting;
     bc_relay *connections, *closed;
     bc_defer bury;
-    size_t open, max_open;
+    size_t open, max_open, asking;
     /* budget.c */
     uint64_t max_bytes, moved, rate, tokens;
     int64_t filled_ms;

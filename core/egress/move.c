@@ -94,6 +94,16 @@ static outcome refuse(bc_relay *relay)
     return WAITS;
 }
 
+/* Clears what may be written. */
+static bc_sniff look_further(bc_relay *relay)
+{
+    bc_flow *flow = &relay->flows[INNER];
+    if (relay->requests != NULL) return bc_relay_look_at_requests(relay);
+    if (relay->tls) return bc_relay_look_at_records(relay);
+    flow->cleared = flow->len;
+    return BC_SNIFF_DONE;
+}
+
 /* The program's first bytes are held until it is clear what they are. */
 static outcome look(bc_relay *relay)
 {
@@ -103,21 +113,19 @@ static outcome look(bc_relay *relay)
     static const unsigned char nothing[1];
     bc_sniff seen =
         bc_relay_look(relay, flow->held == NULL ? nothing : flow->held, flow->len, flow->ended);
-    if (seen == BC_SNIFF_MORE && flow->len == BC_FLOW_BYTES) seen = BC_SNIFF_BAD;
     if (seen == BC_SNIFF_MORE) return WAITS;
-    if (seen == BC_SNIFF_DONE && relay->requests != NULL) seen = bc_relay_look_at_requests(relay);
+    if (seen == BC_SNIFF_DONE) seen = look_further(relay);
     if (seen == BC_SNIFF_BAD) return refuse(relay);
-    if (relay->requests == NULL) flow->cleared = flow->len;
     relay->looked_at = 1;
     return MOVED;
 }
 
-static outcome move_requests(bc_relay *relay)
+static outcome move_looked_at(bc_relay *relay)
 {
     outcome rc = flush(relay, INNER);
     if (rc != MOVED || relay->flows[INNER].ended) return rc == MOVED ? WAITS : rc;
     rc = gather(relay);
-    if (rc == MOVED && bc_relay_look_at_requests(relay) == BC_SNIFF_BAD) return refuse(relay);
+    if (rc == MOVED && look_further(relay) == BC_SNIFF_BAD) return refuse(relay);
     return rc;
 }
 
@@ -157,8 +165,8 @@ static outcome move_side(bc_relay *relay, int side)
         if (relay->stage != STAGE_OPEN) return rc;
     }
     for (int round = 0; round < MAX_ROUNDS && rc == MOVED; round++) {
-        rc = side == INNER && relay->requests != NULL ? move_requests(relay)
-                                                      : move_once(relay, side);
+        int looks = side == INNER && (relay->requests != NULL || relay->tls);
+        rc = looks ? move_looked_at(relay) : move_once(relay, side);
         if (relay->stage != STAGE_OPEN) return rc;
     }
     if (rc != FAILED && flow->ended && flow->len == 0 && !flow->shut) { /* all is written */

@@ -226,7 +226,7 @@ static void decide_dialled(const bc_policy *policy, const char *host, bool liter
         bc_address_print(address, text);
         verdict->allowed = verdict->unlisted = false;
         snprintf(verdict->rule, sizeof verdict->rule,
-                 "%s address %s%s%s; an entry for the address itself would allow it",
+                 "%s address %s%s%s; an entry for the address would allow it",
                  bc_address_kind_name(kind), text, literal ? "" : " of ", literal ? "" : host);
         return;
     }

@@ -16,6 +16,7 @@ struct bc_question {
     bc_question *next;
     bc_egress *egress;
     barchan_connect *handle; /* NULL: answered */
+    int asked;               /* the handle is the program's */
     bc_defer defer;          /* asks, then delivers */
     int answer;
     unsigned port;
@@ -28,6 +29,7 @@ static void ask(bc_defer *defer)
     bc_egress *egress = question->egress;
     char host[BC_HOST_NAME_MAX + 1]; /* the sandbox, and the question, may end inside */
     memcpy(host, question->host, sizeof host);
+    question->asked = 1;
     egress->on_connect(egress->sbx, question->handle, host, (int)question->port, egress->ud);
 }
 
@@ -81,7 +83,9 @@ static bc_question *add(bc_egress *egress, const char *host, unsigned port)
 int bc_question_ask(bc_egress *egress, bc_relay *relay)
 {
     bc_question *question = find(egress, relay->host, relay->port);
-    if (question == NULL) question = add(egress, relay->host, relay->port);
+    int full = egress->asking == BC_EGRESS_MAX_ASKING;
+    if (question == NULL && !full) question = add(egress, relay->host, relay->port);
+    if (question != NULL && question->handle != NULL && full) question = NULL;
     if (question == NULL) { /* nobody said no: the policy's rule stands */
         relay->stage = STAGE_NEW;
         return 0;
@@ -93,7 +97,10 @@ int bc_question_ask(bc_egress *egress, bc_relay *relay)
 
 void bc_question_leave(bc_relay *relay)
 {
+    if (relay->question == NULL) return;
     relay->question = NULL;
+    relay->egress->asking--;
+    relay->egress->open++;
 }
 
 void barchan_connect_answer(barchan_connect *connect, int allow)
@@ -113,9 +120,8 @@ void bc_questions_end(bc_egress *egress)
         bc_question *question = egress->questions;
         egress->questions = question->next;
         /* One that was asked belongs to the program until it answers. */
-        int asked = question->defer.next == NULL && question->handle != NULL;
         if (question->handle != NULL) question->handle->question = NULL;
-        if (!asked) free(question->handle);
+        if (!question->asked) free(question->handle);
         bc_defer_cancel(&question->defer);
         free(question);
     }

@@ -43,16 +43,19 @@ static void let_go(bc_relay *relay)
 {
     bc_egress *egress = relay->egress;
     relay->stage = STAGE_CLOSED;
+    bc_question_leave(relay);
     unlink_open(relay);
     if (relay->named) bc_names_release(egress->names, relay->inside);
-    bc_question_leave(relay);
     bc_lookup_cancel(relay->lookup);
     bc_timer_close(relay->timer);
     free(relay->requests);
     relay->requests = NULL;
     for (int side = INNER; side <= OUTER; side++) {
         bc_watch_close(relay->watches[side]);
-        if (relay->fds[side] >= 0) close(relay->fds[side]);
+        if (relay->fds[side] >= 0) {
+            shutdown(relay->fds[side], SHUT_RDWR); /* a forked child may hold it, too */
+            close(relay->fds[side]);
+        }
         free(relay->flows[side].held);
         relay->flows[side] = (bc_flow){0};
     }
@@ -77,13 +80,17 @@ void bc_relay_close(bc_relay *relay)
     let_go(relay);
 }
 
+/* Its close tells the other end at once. */
+static void reset(int fd)
+{
+    static const struct linger none = {.l_onoff = 1, .l_linger = 0};
+    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+}
+
 void bc_relay_abort(bc_relay *relay)
 {
-    static const struct linger reset = {.l_onoff = 1, .l_linger = 0};
     for (int side = INNER; side <= OUTER; side++) {
-        if (relay->fds[side] >= 0) {
-            setsockopt(relay->fds[side], SOL_SOCKET, SO_LINGER, &reset, sizeof reset);
-        }
+        if (relay->fds[side] >= 0) reset(relay->fds[side]);
     }
     bc_relay_close(relay);
 }
@@ -136,6 +143,7 @@ static void refuse_further(bc_relay *relay)
 void bc_relay_refuse(bc_relay *relay, barchan_network_event_kind kind)
 {
     tell(relay, kind);
+    if (relay->stage == STAGE_OPEN) tell(relay, BARCHAN_NETWORK_CLOSED);
     int answered_already = relay->received > 0;
     relay->stage = STAGE_REFUSING;
     bc_watch_close(relay->watches[OUTER]);
@@ -182,7 +190,7 @@ void bc_relay_dialled(bc_relay *relay)
 
 void bc_relay_answered(bc_relay *relay, int allow)
 {
-    relay->question = NULL;
+    bc_question_leave(relay);
     relay->asked = allow;
     if (allow) {
         bc_relay_dial(relay);
@@ -206,7 +214,11 @@ static void decide(bc_relay *relay)
     if (relay->verdict.unlisted && relay->egress->on_connect != NULL) {
         relay->stage = STAGE_ASKING;
         answer = bc_question_ask(relay->egress, relay);
-        if (answer < 0) return;
+        if (answer < 0) {
+            relay->egress->open--; /* a person takes their time, and it no place meanwhile */
+            relay->egress->asking++;
+            return;
+        }
     }
     bc_relay_answered(relay, answer);
 }
@@ -246,9 +258,12 @@ void bc_relay_open(bc_egress *egress, int fd)
 {
     struct sockaddr_in inside = {0};
     socklen_t len = sizeof inside;
-    bc_relay *relay = calloc(1, sizeof *relay);
-    if (relay == NULL || getsockname(fd, (struct sockaddr *)&inside, &len) < 0) {
-        free(relay);
+    int known = getsockname(fd, (struct sockaddr *)&inside, &len) == 0;
+    bc_relay *relay = NULL;
+    /* At its own loopback nobody listens. */
+    if (known && ntohl(inside.sin_addr.s_addr) >> 24 != 127) relay = calloc(1, sizeof *relay);
+    if (relay == NULL) {
+        reset(fd);
         close(fd);
         return;
     }
@@ -259,14 +274,13 @@ void bc_relay_open(bc_egress *egress, int fd)
     if (relay->next != NULL) relay->next->prev = relay;
     egress->connections = relay;
     egress->open++;
-    int known = find_host(relay, &inside);
-    if (relay->inside >> 24 == 127 ||
-        set_up(relay) < 0) { /* its own loopback: nobody listens there */
+    known = find_host(relay, &inside) == 0;
+    if (set_up(relay) < 0) {
         bc_relay_abort(relay);
         return;
     }
     relay->ledger = bc_ledger_find(&egress->ledger, relay->host);
-    if (known < 0) {
+    if (!known) {
         bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
     } else {
         decide(relay);

@@ -52,6 +52,9 @@ struct bc_relay {
     bc_question *question;       /* whose answer it waits for */
     int asked;                   /* a person allowed it */
     int looked_at;               /* the program's first bytes have been */
+    int tls;                     /* its records are looked at */
+    int early_data;              /* … to the end */
+    size_t record_left;          /* of the current one */
     bc_request_stream *requests; /* each is looked at; NULL: another protocol */
     int refusal_sent;
     uint32_t inside; /* the address that the program connected to */
@@ -61,6 +64,7 @@ struct bc_relay {
     uint64_t sent, received;
     bc_address addresses[BC_RESOLVE_MAX];
     size_t address_count, address_next;
+    int dial_error;                /* of the last one that was tried */
     char address[BC_ADDRESS_TEXT]; /* connected to */
     char host[BC_HOST_NAME_MAX + 1];
     bc_verdict verdict;
@@ -88,6 +92,11 @@ void bc_relay_dial_timeout(bc_relay *relay);
 /* sniff.c: looks at what the program has sent so far. MORE: not decided; BAD: relay->verdict says
  * why. `ended`: nothing more will come. With DONE, it speaks HTTP if relay->requests is set. */
 bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, int ended);
+/* BAD, for this reason. */
+bc_sniff bc_relay_deny(bc_relay *relay, const char *rule, const char *name);
+bc_sniff bc_relay_look_at_hello(bc_relay *relay, const unsigned char *data, size_t len);
+/* records.c: clears what is held but for a further hello that is for another host, or not whole. */
+bc_sniff bc_relay_look_at_records(bc_relay *relay);
 /* Clears what is held up to the first request that is for another host, or is not whole. */
 bc_sniff bc_relay_look_at_requests(bc_relay *relay);
 /* The words of a refusal in the protocol that the program speaks. MORE: that is not known yet; BAD:

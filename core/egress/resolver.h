@@ -23,7 +23,8 @@ void bc_resolver_destroy(bc_resolver *resolver);
 /* `host` is canonical and no address. */
 int bc_lookup_start(bc_lookup **out, bc_resolver *resolver, const char *host, bc_lookup_fn fn,
                     void *ud, barchan_error *err);
-/* It is not called any more. NULL is ignored; so may be one that has been called. */
+/* It is not called any more. NULL is ignored. Not for one that has been called: it
+ * is gone. */
 void bc_lookup_cancel(bc_lookup *lookup);
 
 #endif

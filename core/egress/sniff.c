@@ -6,7 +6,7 @@
 #include "egress/relay.h"
 #include "egress/request_head.h"
 
-static bc_sniff deny(bc_relay *relay, const char *rule, const char *name)
+bc_sniff bc_relay_deny(bc_relay *relay, const char *rule, const char *name)
 {
     relay->verdict.allowed = false;
     snprintf(relay->verdict.rule, sizeof relay->verdict.rule, "%s%s", rule, name);
@@ -15,32 +15,33 @@ static bc_sniff deny(bc_relay *relay, const char *rule, const char *name)
 
 /* A host that was reached by its number has no name to compare with, but what is named must be
  * it. */
-static bc_sniff look_at_hello(bc_relay *relay, const unsigned char *data, size_t len)
+bc_sniff bc_relay_look_at_hello(bc_relay *relay, const unsigned char *data, size_t len)
 {
     bc_client_hello hello;
     bc_address address;
     bc_sniff seen = bc_client_hello_read(data, len, &hello);
     if (seen == BC_SNIFF_MORE) return seen;
-    if (seen == BC_SNIFF_BAD) return deny(relay, "a malformed TLS ClientHello", "");
-    if (hello.encrypted) return deny(relay, "TLS with an encrypted ClientHello", "");
+    if (seen == BC_SNIFF_BAD) return bc_relay_deny(relay, "a malformed TLS ClientHello", "");
+    if (hello.early_data) relay->early_data = 1;
+    if (hello.encrypted) return bc_relay_deny(relay, "TLS with an encrypted ClientHello", "");
     if (hello.server_name[0] == '\0') {
         if (bc_address_parse(relay->host, &address) == 0) return BC_SNIFF_DONE;
-        return deny(relay, "TLS without a server name", "");
+        return bc_relay_deny(relay, "TLS without a server name", "");
     }
     if (strcmp(hello.server_name, relay->host) == 0) return BC_SNIFF_DONE;
-    return deny(relay, "the TLS server name is another host: ", hello.server_name);
+    return bc_relay_deny(relay, "the TLS server name is another host: ", hello.server_name);
 }
 
 static bc_sniff look_at_request(bc_relay *relay, const bc_request_head *head)
 {
-    if (head->http2_preface) return deny(relay, "HTTP/2 without TLS", "");
-    if (head->connect) return deny(relay, "HTTP CONNECT to ", head->host);
+    if (head->http2_preface) return bc_relay_deny(relay, "HTTP/2 without TLS", "");
+    if (head->connect) return bc_relay_deny(relay, "HTTP CONNECT to ", head->host);
     if (head->host[0] == '\0') return BC_SNIFF_DONE; /* HTTP/1.0 */
     if (strcmp(head->host, relay->host) != 0) {
-        return deny(relay, "the HTTP Host is another host: ", head->host);
+        return bc_relay_deny(relay, "the HTTP Host is another host: ", head->host);
     }
     if (head->port != 0 && head->port != relay->port) {
-        return deny(relay, "the HTTP Host has another port", "");
+        return bc_relay_deny(relay, "the HTTP Host has another port", "");
     }
     return BC_SNIFF_DONE;
 }
@@ -53,29 +54,43 @@ bc_sniff bc_relay_look_at_requests(bc_relay *relay)
     while (used > 0 && flow->cleared < flow->len) {
         const char *data = (const char *)flow->held + flow->from + flow->cleared;
         seen = bc_request_stream_step(relay->requests, data, flow->len - flow->cleared, &used);
-        if (seen == BC_SNIFF_BAD) return deny(relay, "a malformed HTTP request", "");
+        if (seen == BC_SNIFF_BAD) return bc_relay_deny(relay, "a malformed HTTP request", "");
         if (seen == BC_SNIFF_DONE) seen = look_at_request(relay, &relay->requests->head);
         if (seen == BC_SNIFF_BAD) return seen;
         flow->cleared += used;
     }
-    if (flow->ended && flow->cleared < flow->len) return deny(relay, "a part of a request", "");
+    if (flow->ended && flow->cleared < flow->len)
+        return bc_relay_deny(relay, "a part of a request", "");
     return BC_SNIFF_DONE;
 }
 
 static bc_sniff begin_requests(bc_relay *relay)
 {
     relay->requests = calloc(1, sizeof *relay->requests);
-    return relay->requests == NULL ? deny(relay, "out of memory", "") : BC_SNIFF_DONE;
+    return relay->requests == NULL ? bc_relay_deny(relay, "out of memory", "") : BC_SNIFF_DONE;
 }
 
 /* On ports that are nobody's in particular only what begins like a known method is taken for HTTP:
  * any word could be a method, and the client of another protocol may say one and wait. */
 static bc_sniff looks_like_http(const bc_relay *relay, const char *data, size_t len)
 {
-    static const char *const methods[] = {
-        "GET ",   "POST ", "HEAD ",    "PUT ",      "DELETE ",    "OPTIONS ", "PATCH ",
-        "TRACE ", "PRI ",  "CONNECT ", "PROPFIND ", "PROPPATCH ", "MKCOL ",   "COPY ",
-        "MOVE ",  "LOCK ", "UNLOCK ",  "REPORT ",   "SEARCH "};
+    /* Those of RFC 9110, 4918, 3744, 3253, 4791, 5323, 5789, of UPnP and of caches. */
+    static const char *const methods[] = {"GET ",         "POST ",       "HEAD ",
+                                          "PUT ",         "DELETE ",     "OPTIONS ",
+                                          "PATCH ",       "TRACE ",      "PRI ",
+                                          "CONNECT ",     "PROPFIND ",   "PROPPATCH ",
+                                          "MKCOL ",       "COPY ",       "MOVE ",
+                                          "LOCK ",        "UNLOCK ",     "REPORT ",
+                                          "SEARCH ",      "PURGE ",      "QUERY ",
+                                          "M-SEARCH ",    "MKACTIVITY ", "MKCALENDAR ",
+                                          "MKWORKSPACE ", "MERGE ",      "CHECKOUT ",
+                                          "CHECKIN ",     "UNCHECKOUT ", "VERSION-CONTROL ",
+                                          "UPDATE ",      "LABEL ",      "BASELINE-CONTROL ",
+                                          "ACL ",         "BIND ",       "REBIND ",
+                                          "UNBIND ",      "LINK ",       "UNLINK ",
+                                          "NOTIFY ",      "SUBSCRIBE ",  "UNSUBSCRIBE ",
+                                          "SOURCE ",      "ORDERPATCH ", "BAN ",
+                                          "REFRESH "};
     if (relay->port == 80) return bc_looks_like_request(data, len);
     while (len > 0 && (*data == '\r' || *data == '\n')) {
         data++;
@@ -89,24 +104,40 @@ static bc_sniff looks_like_http(const bc_relay *relay, const char *data, size_t 
     return BC_SNIFF_BAD;
 }
 
+/* By the first bytes of a record of any kind, or of the hello of SSL 2, which servers that still
+ * know it take: what begins so must be whole and right, or it is refused. */
+static bc_sniff looks_like_tls(const unsigned char *data, size_t len)
+{
+    if (len > 0 && data[0] >= 20 && data[0] <= 24) {
+        return len < 2 ? BC_SNIFF_MORE : data[1] == 3 ? BC_SNIFF_DONE : BC_SNIFF_BAD;
+    }
+    if (len > 0 && (data[0] & 0x80) != 0) {
+        if (len > 2 && data[2] != 1) return BC_SNIFF_BAD;
+        return len < 4 ? BC_SNIFF_MORE : data[3] <= 3 ? BC_SNIFF_DONE : BC_SNIFF_BAD;
+    }
+    return len == 0 ? BC_SNIFF_MORE : BC_SNIFF_BAD;
+}
+
 bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, int ended)
 {
-    bc_sniff tls = bc_looks_like_client_hello(data, len);
+    bc_sniff tls = looks_like_tls(data, len);
     bc_sniff request = looks_like_http(relay, (const char *)data, len);
     bc_sniff seen = BC_SNIFF_DONE; /* any other protocol */
     if (len == 0 && ended) return BC_SNIFF_DONE;
     if (tls == BC_SNIFF_DONE && relay->port != 80) {
-        seen = look_at_hello(relay, data, len);
+        seen = bc_relay_look_at_hello(relay, data, len);
+        relay->tls = 1;
     } else if (request == BC_SNIFF_DONE && relay->port != 443) {
         seen = begin_requests(relay);
     } else if (tls == BC_SNIFF_MORE || request == BC_SNIFF_MORE) {
         seen = BC_SNIFF_MORE;
     } else if (relay->port == 443 || relay->port == 80) {
-        return deny(relay,
-                    relay->port == 443 ? "port 443 is for TLS only" : "port 80 is for HTTP only",
-                    "");
+        return bc_relay_deny(
+            relay, relay->port == 443 ? "port 443 is for TLS only" : "port 80 is for HTTP only",
+            "");
     }
-    if (seen == BC_SNIFF_MORE && ended) return deny(relay, "it ended within its first words", "");
+    if (seen == BC_SNIFF_MORE && ended)
+        return bc_relay_deny(relay, "it ended within its first words", "");
     return seen;
 }
 
@@ -132,7 +163,7 @@ bc_sniff bc_relay_refusal(const bc_relay *relay, char *text, size_t cap, size_t 
     const bc_flow *flow = &relay->flows[INNER];
     const unsigned char *data =
         flow->held == NULL ? (const unsigned char *)"" : flow->held + flow->from;
-    bc_sniff tls = bc_looks_like_client_hello(data, flow->len);
+    bc_sniff tls = looks_like_tls(data, flow->len);
     bc_sniff request = looks_like_http(relay, (const char *)data, flow->len);
     *len = 0;
     if (tls == BC_SNIFF_DONE) {

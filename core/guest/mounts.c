@@ -90,6 +90,32 @@ static int set_rights(int tree, const struct mount_request *m, const struct stat
 
 /* ---- in the launcher ---- */
 
+/* "…/.t-ID/home": neither is a link, and both are this user's. */
+static int open_tree_of_template(const char *path)
+{
+    char folder[BC_FRAME_MAX_PATH];
+    struct stat st;
+    const char *slash = strrchr(path, '/');
+    size_t len = (size_t)(slash - path);
+    memcpy(folder, path, len); /* an absolute path of less than BC_FRAME_MAX_PATH */
+    folder[len] = '\0';
+    int parent = open(folder, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC), fd = -1;
+    if (parent >= 0 && fstat(parent, &st) == 0 && st.st_uid == geteuid()) {
+        fd = openat(parent, slash + 1, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    } else if (parent >= 0) {
+        errno = EPERM;
+    }
+    int os_error = errno;
+    if (parent >= 0) close(parent);
+    if (fd >= 0 && (fstat(fd, &st) < 0 || st.st_uid != geteuid())) {
+        close(fd);
+        fd = -1;
+        os_error = EPERM;
+    }
+    errno = os_error;
+    return fd;
+}
+
 static int open_source(const struct world *world, struct mount_request *m, bool map_owners,
                        struct stat *st, struct failure *why)
 {
@@ -97,7 +123,8 @@ static int open_source(const struct world *world, struct mount_request *m, bool 
         return fail_os(why, errno, "enter the host's mounts");
     }
     int tree = -1, rc = 0;
-    int fd = open(m->source, O_PATH | O_CLOEXEC);
+    int fd = m->mode == BC_MOUNT_TEMPLATE ? open_tree_of_template(m->source)
+                                          : open(m->source, O_PATH | O_CLOEXEC);
     if (fd < 0 || fstat(fd, st) < 0) rc = fail_os(why, errno, "mount %s", m->source);
     m->owner = map_owners ? st->st_uid : geteuid();
     m->group = map_owners ? st->st_gid : getegid();

@@ -41,6 +41,12 @@ static size_t put_number(char *to, size_t at, size_t cap, unsigned number)
 
 #define PUT(text) at = put(words, at, cap, text, strlen(text))
 
+/* A process whose first thread has ended looks dead while others of it go on. */
+static bool runs(const struct init *init, const struct person *person)
+{
+    return (person->state != 'Z' || person->threads > 1) && !census_is_supervisor(init, person);
+}
+
 /* "2 processes run: 41 python3 server.py, 57 sleep" */
 static void name_processes(const struct init *init, const struct census *census, unsigned count,
                            char *words, size_t cap)
@@ -51,7 +57,7 @@ static void name_processes(const struct init *init, const struct census *census,
     PUT(count == 1 ? " process runs: " : " processes run: ");
     for (int i = 0; i < census->count && shown < SHOWN; i++) {
         const struct person *person = &census->of[i];
-        if (person->state == 'Z' || census_is_supervisor(init, person)) continue;
+        if (!runs(init, person)) continue;
         if (shown++ > 0) PUT(", ");
         at = put_number(words, at, cap, (unsigned)person->pid);
         PUT(" ");
@@ -78,7 +84,7 @@ bool quiet_check(const struct init *init, struct file_result *result, char *word
     unsigned count = 0;
     for (int i = 0; i < census.count; i++) {
         const struct person *person = &census.of[i];
-        if (person->state != 'Z' && !census_is_supervisor(init, person)) count++;
+        if (runs(init, person)) count++;
     }
     for (unsigned i = 0; count == 0 && i < init->job_count; i++) {
         if (init->jobs[i]->kind != JOB_EXEC || init->jobs[i]->stage >= JOB_DRAINING) continue;

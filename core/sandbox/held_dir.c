@@ -199,7 +199,7 @@ int bc_held_peer_is_own(int fd)
            stands_in_our_namespace(peer.pid);
 }
 
-static int is_at_or_below(const char *path, const char *tree)
+int bc_path_is_at_or_below(const char *path, const char *tree)
 {
     size_t len = strlen(tree);
     return strncmp(path, tree, len) == 0 && (path[len] == '/' || path[len] == '\0');
@@ -215,7 +215,7 @@ int bc_held_is_in(const char *path)
     size_t len = strlen(base);
     if (len + strlen(name) + 2 > sizeof base) return 0;
     snprintf(base + len, sizeof base - len, "/%s", name);
-    return is_at_or_below(base, source) || is_at_or_below(source, base);
+    return bc_path_is_at_or_below(base, source) || bc_path_is_at_or_below(source, base);
 }
 
 int bc_held_connect(const char *id, int *fd, barchan_error *err)

@@ -22,6 +22,8 @@ int bc_held_peer_is_own(int fd);
 /* Whether the sockets of this user's detached sandboxes are, or may come to be, in this folder of
  * the host, or it in theirs: shown in a sandbox, its commands could talk to the others' holders. */
 int bc_held_is_in(const char *path);
+/* Of two real paths. */
+int bc_path_is_at_or_below(const char *path, const char *tree);
 
 /* A directory below `dir`, whose path is `shown`, that this user owns and nobody else can change;
  * it is made where it is missing. `variable` is what sets another place. */

@@ -125,6 +125,7 @@ static void on_goodbye(void *ud)
 /* Nothing runs any more. Those who have read all are let go at once, the others get a moment. */
 static void tell_end(bc_hold *hold)
 {
+    if (hold->goodbye != NULL) bc_timer_set(hold->goodbye, BC_HOLD_GOODBYE_MS);
     unsigned char bytes[4 + BC_USAGE_BYTES];
     bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
     bc_wire_put_u32(&out, (uint32_t)hold->sbx->end_reason);
@@ -153,7 +154,6 @@ static void on_last_usage(const barchan_usage *usage, const barchan_error *err, 
     if (hold->sbx->end_reason == BARCHAN_END_CRASHED && hold->sbx->room != NULL) {
         bc_launcher_ensure(hold->sbx->room, NULL);
     }
-    if (hold->goodbye != NULL) bc_timer_set(hold->goodbye, BC_HOLD_GOODBYE_MS);
     tell_end(hold);
 }
 

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "held_dir.h"
 #include "internal.h"
+#include "templates.h"
 
 /* Absolute, without empty parts, "." and "..": one spelling for one place. */
 static int is_plain(const char *path)
@@ -51,6 +52,13 @@ static int check(const barchan_mount *mounts, size_t i, barchan_error *err)
             err, BARCHAN_EINVAL,
             "mount %.64s: Barchan's own state, the sockets of detached sandboxes, is "
             "or may come to be in it: mount a folder below it",
+            m->source);
+    }
+    if (m->mode == BARCHAN_MOUNT_READ_WRITE && bc_templates_is_in(m->source)) {
+        return bc_error_set(
+            err, BARCHAN_EINVAL,
+            "mount %.64s: templates are in it, and commands could change those: mount it read-only "
+            "or copy-on-write, or a folder below it",
             m->source);
     }
     if (!is_plain(m->target) || !is_target(m->target)) {

@@ -39,8 +39,9 @@ int bc_manifest_write(int folder_fd, const barchan_template *info, barchan_error
     if (rc < 0) return bc_error_nomem(err);
     cleanup_close int fd =
         openat(folder_fd, MANIFEST, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0 || write(fd, bc_buf_data(&text), text.len) != (ssize_t)text.len) {
-        return bc_error_set_os(err, fd < 0 || errno != 0 ? errno : ENOSPC, "write its manifest");
+    ssize_t n = fd < 0 ? -1 : write(fd, bc_buf_data(&text), text.len);
+    if (n != (ssize_t)text.len) {
+        return bc_error_set_os(err, n < 0 ? errno : ENOSPC, "write its manifest");
     }
     return 0;
 }

@@ -125,6 +125,17 @@ int bc_templates_open(char *path, size_t cap, int make, barchan_error *err)
     return fd;
 }
 
+int bc_templates_is_in(const char *path)
+{
+    char home[PATH_MAX], base[PATH_MAX], source[PATH_MAX];
+    if (find_data_home(home, sizeof home, NULL) < 0 || realpath(path, source) == NULL) return 0;
+    if (realpath(home, base) == NULL) return 0; /* what does not exist is not mounted */
+    size_t len = strlen(base);
+    if (len + sizeof "/barchan/templates" > sizeof base) return 0;
+    memcpy(base + len, "/barchan/templates", sizeof "/barchan/templates");
+    return bc_path_is_at_or_below(base, source) || bc_path_is_at_or_below(source, base);
+}
+
 /* Whoever has it does a few calls with it. */
 int bc_templates_lock(int dir_fd, barchan_error *err)
 {
@@ -334,7 +345,8 @@ int bc_template_may_name(int dir_fd, const char *name, int replace, barchan_erro
     if (fstatat(dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0) return 0;
     if (!replace) {
         return bc_error_set(err, BARCHAN_EEXISTS,
-                            "there is a template '%s' already; replace it (the option 'replace'), or take another name",
+                            "there is a template '%s' already; replace it (the option 'replace'), "
+                            "or take another name",
                             name);
     }
     if (bc_template_id_of(dir_fd, name, id) == 0) return 0;
@@ -371,12 +383,12 @@ int bc_template_publish(bc_template_build *build, const char *name, int replace,
     cleanup_close int lock = bc_templates_lock(build->dir_fd, err);
     if (lock < 0) return lock;
     if (name != NULL && bc_template_id_of(build->dir_fd, name, before) < 0) before[0] = '\0';
+    /* From one kind of lock to the other there is a gap, in which nobody else has the first. */
+    if (flock(build->fd, LOCK_SH | LOCK_NB) < 0) {
+        return bc_error_set_os(err, errno, "lock the new template");
+    }
     int rc = name == NULL ? 0 : give_name(build, name, replace, err);
     if (rc == 0) remove_replaced(build->dir_fd, before);
-    /* From one kind of lock to the other there is a gap, in which nobody else has the first. */
-    if (rc == 0 && flock(build->fd, LOCK_SH | LOCK_NB) < 0) {
-        rc = bc_error_set_os(err, errno, "lock the new template");
-    }
     return rc;
 }
 

@@ -38,6 +38,8 @@ void bc_template_let_go(barchan_sandbox *sbx);
 const char *bc_template_base(const barchan_sandbox *sbx);
 /* The directory; `path` gets its path. Without `make` it is not made: BARCHAN_ENOTFOUND. */
 int bc_templates_open(char *path, size_t cap, int make, barchan_error *err);
+/* Whether a path of the host is, holds or lies in the directory, also before that is made. */
+int bc_templates_is_in(const char *path);
 /* A descriptor that is the lock. */
 int bc_templates_lock(int dir_fd, barchan_error *err);
 /* What a name leads to: 0 or -ENOENT. */

@@ -182,7 +182,10 @@ static int begin_file(bc_unpack *u, bc_wire_reader *in, barchan_error *err)
     uint32_t id = bc_wire_u32(in);
     const char *name = read_name(in);
     if (in->bad) return 0;
-    if (u->depth == 0 || size > BC_TEMPLATE_MAX_FILE_BYTES) return broken("a file", err);
+    if (u->depth == 0) return broken("a file", err);
+    if (size > BC_TEMPLATE_MAX_FILE_BYTES) {
+        return bc_error_set(err, BARCHAN_ELIMIT, "a file of more than 16 TiB");
+    }
     int rc = count_entry(u, err);
     if (rc < 0) return rc;
     u->file_fd = openat(here(u), name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);

@@ -73,23 +73,40 @@ local function ask(news, given, event)
   if not ok then error(allowed, 0) end
 end
 
--- Knows nothing of the sandbox, which may be collected meanwhile: then there is no news any more.
+-- Knows nothing of the sandbox, which may be collected meanwhile: then there is no news any more. Events are
+-- told one after the other, so that no more of them wait than there is room for.
 local function watch(news, given)
   for event in news.news, news do
     if event.question then
       core.task.spawn(ask, news, given, event)
     else
-      core.task.spawn(given.on_event, event)
+      local told, problem = pcall(given.on_event, event)
+      if not told then core.task.spawn(error, problem, 0) end
     end
   end
 end
 
---- Has on_connect and on_event called, each time in a task of its own, as long as the sandbox is there,
---- whatever task has made it; nil when there is none.
+--- Has on_connect called, each time in a task of its own, and on_event, one call after the other, as long as
+--- the sandbox is there, whatever task has made it; nil when there is none.
 ---@return table? task
 function network.watch(handle, given)
   if type(given) ~= "table" or not (given.on_connect or given.on_event) then return nil end
   return core.task.spawn_apart(watch, handle:network_object(), given)
+end
+
+--- The same network for a process that has another environment: the registries are looked up here.
+---@param given string|table|nil
+---@return string|table|nil
+---@return table? err
+function network.resolved(given)
+  local mode = type(given) == "table" and given.mode or given
+  if mode ~= "restricted" then return given end
+  local list, err = network.describe(given)
+  if not list then return nil, err end
+  local copy = {}
+  for key, value in pairs(type(given) == "table" and given or {}) do copy[key] = value end
+  copy.mode, copy.allow, copy.deny = "allow", list.allow, list.deny
+  return copy
 end
 
 --- The hosts that a mode would allow now: { mode, allow, deny, sources = { { entry, from } }, notes }.

@@ -328,8 +328,12 @@ local function create_detached(profile)
   local given = {}
   for key, value in pairs(profile) do given[key] = value end
   given.detached, given.price = nil, nil
+  local err
+  given.network, err = network.resolved(given.network)
+  if err then return nil, err end
   local json = next(given) and core.json.encode(given) or "{}"
-  local id, err = core.sandbox.detached_create(json, profile.timeout)
+  local id
+  id, err = core.sandbox.detached_create(json, profile.timeout)
   if not id then return nil, err end
   return core.sandbox.connect(id)
 end

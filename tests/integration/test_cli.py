@@ -214,7 +214,7 @@ class Network(unittest.TestCase):
                 (["--network", "allow"], b"--network allow names nothing"),
                 (["--network", "allow="], b"--network allow names nothing"),
                 (["--network", "off", "--allow", "a"], b"--network off goes without --allow and --deny"),
-                (["--deny", "a"], b"--deny goes with --network or --allow"),
+                (["--deny", "a"], b"--deny and --host go with --network or --allow"),
                 (["--network", "allow=a,,b"], b"allow entry 2, '': an entry is a host name or an address\n"),
                 (["--allow", "https://x/"], b"allow entry 1, 'https://x/': an entry is a host name, not a URL; write 'x'"),
                 (["--allow", "*"], b"allow entry 1, '*': network = \"open\" allows every public host"),

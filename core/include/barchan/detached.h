@@ -6,7 +6,7 @@
  * holder owns the sandbox and its lease and answers at a socket that only the same user can reach:
  * below /run/barchan as root, otherwise below $XDG_RUNTIME_DIR/barchan (without that variable
  * /run/user/UID/barchan or /tmp/barchan-UID). When the holder dies, however it dies, the sandbox
- * dies with it; what it leaves in that directory the next barchan_detached_list removes.
+ * dies with it; what it leaves in that directory the next barchan_detached_ids removes.
  *
  * Whoever connects gets a barchan_sandbox on which everything works as on one's own, with these
  * differences: destroying the handle, or the end of the program, lets go of the sandbox, which
