@@ -203,6 +203,8 @@
 /* What has to wait, for a share of its rate or for descriptors, waits so long: little traffic is
  * smooth, and much of it costs few wake-ups. */
 #define BC_EGRESS_ROUND_MS 100
+/* The certificates that a machine trusts: 220 KiB on Debian; administrators add to them. */
+#define BC_SECRET_MAX_BUNDLE (4u << 20)
 /* Queries answered before anything else gets its turn. */
 #define BC_EGRESS_MAX_QUERIES 64
 

@@ -10,8 +10,11 @@
 #ifndef BC_EGRESS_RELAY_H
 #define BC_EGRESS_RELAY_H
 
+#include <sys/types.h>
+
 #include "egress/client_hello.h"
 #include "egress/internal.h"
+#include "egress/intercept.h"
 #include "egress/policy.h"
 #include "egress/request_stream.h"
 #include "egress/resolver.h"
@@ -53,6 +56,10 @@ struct bc_relay {
     int asked;                   /* a person allowed it */
     int looked_at;               /* the program's first bytes have been */
     bc_request_stream *requests; /* each is looked at; NULL: another protocol */
+    int tls;                     /* it began with a ClientHello that may pass */
+    bc_intercept *intercept;     /* NULL: its bytes are passed as they are */
+    bc_redactor *strays;         /* looks for placeholders in what is not TLS; NULL: not yet */
+    uint32_t strays_told;        /* a bit for each secret */
     int refusal_sent;
     uint32_t inside; /* the address that the program connected to */
     int named;       /* a name led there, and is held */
@@ -75,6 +82,10 @@ void bc_relay_close(bc_relay *relay);
 void bc_relay_abort(bc_relay *relay);
 /* Refuses for relay->verdict.rule, or says that it was not reached. */
 void bc_relay_refuse(bc_relay *relay, barchan_network_event_kind kind);
+/* An event of this connection. */
+void bc_relay_tell(const bc_relay *relay, barchan_network_event_kind kind, const char *rule);
+/* All that there was to say has been sent: the program gets the time to read it. */
+void bc_relay_linger(bc_relay *relay);
 /* A person has answered. */
 void bc_relay_answered(bc_relay *relay, int allow);
 /* Frees those that are closed. */
@@ -90,6 +101,11 @@ void bc_relay_dial_timeout(bc_relay *relay);
 bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, int ended);
 /* Clears what is held up to the first request that is for another host, or is not whole. */
 bc_sniff bc_relay_look_at_requests(bc_relay *relay);
+/* Whether a request is for the host; and BAD for a reason of the caller's. */
+bc_sniff bc_relay_look_at_request(bc_relay *relay, const bc_request_head *head);
+bc_sniff bc_relay_deny(bc_relay *relay, const char *rule, const char *name);
+/* An HTTP answer that says what relay->verdict says; 0: it has no room. */
+size_t bc_relay_write_response(const bc_relay *relay, char *text, size_t cap);
 /* The words of a refusal in the protocol that the program speaks. MORE: that is not known yet; BAD:
  * there are none in it. */
 bc_sniff bc_relay_refusal(const bc_relay *relay, char *text, size_t cap, size_t *len);
@@ -98,5 +114,12 @@ bc_sniff bc_relay_refusal(const bc_relay *relay, char *text, size_t cap, size_t 
 void bc_relay_move(bc_relay *relay);
 /* Watches for what it waits for. */
 void bc_relay_wait(bc_relay *relay);
+/* Counts what came from a side. */
+void bc_relay_count(bc_relay *relay, int side, size_t bytes);
+/* Reads once, within the budget: the bytes, 0 with nothing there, or at the end, which sets
+ * flows[side].ended; -1 failed. */
+ssize_t bc_relay_receive(bc_relay *relay, int side, unsigned char *to, size_t room);
+/* Writes once: the bytes, 0 with no room there, -1 failed. */
+ssize_t bc_relay_send(bc_relay *relay, int to, const unsigned char *data, size_t len);
 
 #endif

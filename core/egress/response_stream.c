@@ -250,7 +250,7 @@ static int use_size(bc_response_stream *stream, const char *line, size_t len)
 {
     size_t at = 0;
     stream->left = 0;
-    for (; at < len && at < 16; at++) {
+    for (; at < len && at < 15; at++) { /* 15 digits fit 63 bits */
         char c = line[at];
         int digit = c >= '0' && c <= '9'   ? c - '0'
                     : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -259,7 +259,7 @@ static int use_size(bc_response_stream *stream, const char *line, size_t len)
         if (digit < 0) break;
         stream->left = stream->left << 4 | digit;
     }
-    if (at == 0 || at == 16) return -1;
+    if (at == 0) return -1;
     while (at < len && line[at] == ' ')
         at++; /* some servers pad it */
     if (at < len && line[at] != ';') return -1;

@@ -6,7 +6,7 @@
 #include "egress/relay.h"
 #include "egress/request_head.h"
 
-static bc_sniff deny(bc_relay *relay, const char *rule, const char *name)
+bc_sniff bc_relay_deny(bc_relay *relay, const char *rule, const char *name)
 {
     relay->verdict.allowed = false;
     snprintf(relay->verdict.rule, sizeof relay->verdict.rule, "%s%s", rule, name);
@@ -21,26 +21,26 @@ static bc_sniff look_at_hello(bc_relay *relay, const unsigned char *data, size_t
     bc_address address;
     bc_sniff seen = bc_client_hello_read(data, len, &hello);
     if (seen == BC_SNIFF_MORE) return seen;
-    if (seen == BC_SNIFF_BAD) return deny(relay, "a malformed TLS ClientHello", "");
-    if (hello.encrypted) return deny(relay, "TLS with an encrypted ClientHello", "");
+    if (seen == BC_SNIFF_BAD) return bc_relay_deny(relay, "a malformed TLS ClientHello", "");
+    if (hello.encrypted) return bc_relay_deny(relay, "TLS with an encrypted ClientHello", "");
     if (hello.server_name[0] == '\0') {
         if (bc_address_parse(relay->host, &address) == 0) return BC_SNIFF_DONE;
-        return deny(relay, "TLS without a server name", "");
+        return bc_relay_deny(relay, "TLS without a server name", "");
     }
     if (strcmp(hello.server_name, relay->host) == 0) return BC_SNIFF_DONE;
-    return deny(relay, "the TLS server name is another host: ", hello.server_name);
+    return bc_relay_deny(relay, "the TLS server name is another host: ", hello.server_name);
 }
 
-static bc_sniff look_at_request(bc_relay *relay, const bc_request_head *head)
+bc_sniff bc_relay_look_at_request(bc_relay *relay, const bc_request_head *head)
 {
-    if (head->http2_preface) return deny(relay, "HTTP/2 without TLS", "");
-    if (head->connect) return deny(relay, "HTTP CONNECT to ", head->host);
+    if (head->http2_preface) return bc_relay_deny(relay, "HTTP/2 without TLS", "");
+    if (head->connect) return bc_relay_deny(relay, "HTTP CONNECT to ", head->host);
     if (head->host[0] == '\0') return BC_SNIFF_DONE; /* HTTP/1.0 */
     if (strcmp(head->host, relay->host) != 0) {
-        return deny(relay, "the HTTP Host is another host: ", head->host);
+        return bc_relay_deny(relay, "the HTTP Host is another host: ", head->host);
     }
     if (head->port != 0 && head->port != relay->port) {
-        return deny(relay, "the HTTP Host has another port", "");
+        return bc_relay_deny(relay, "the HTTP Host has another port", "");
     }
     return BC_SNIFF_DONE;
 }
@@ -53,19 +53,20 @@ bc_sniff bc_relay_look_at_requests(bc_relay *relay)
     while (used > 0 && flow->cleared < flow->len) {
         const char *data = (const char *)flow->held + flow->from + flow->cleared;
         seen = bc_request_stream_step(relay->requests, data, flow->len - flow->cleared, &used);
-        if (seen == BC_SNIFF_BAD) return deny(relay, "a malformed HTTP request", "");
-        if (seen == BC_SNIFF_DONE) seen = look_at_request(relay, &relay->requests->head);
+        if (seen == BC_SNIFF_BAD) return bc_relay_deny(relay, "a malformed HTTP request", "");
+        if (seen == BC_SNIFF_DONE) seen = bc_relay_look_at_request(relay, &relay->requests->head);
         if (seen == BC_SNIFF_BAD) return seen;
         flow->cleared += used;
     }
-    if (flow->ended && flow->cleared < flow->len) return deny(relay, "a part of a request", "");
+    if (flow->ended && flow->cleared < flow->len)
+        return bc_relay_deny(relay, "a part of a request", "");
     return BC_SNIFF_DONE;
 }
 
 static bc_sniff begin_requests(bc_relay *relay)
 {
     relay->requests = calloc(1, sizeof *relay->requests);
-    return relay->requests == NULL ? deny(relay, "out of memory", "") : BC_SNIFF_DONE;
+    return relay->requests == NULL ? bc_relay_deny(relay, "out of memory", "") : BC_SNIFF_DONE;
 }
 
 /* On ports that are nobody's in particular only what begins like a known method is taken for HTTP:
@@ -97,20 +98,22 @@ bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, i
     if (len == 0 && ended) return BC_SNIFF_DONE;
     if (tls == BC_SNIFF_DONE && relay->port != 80) {
         seen = look_at_hello(relay, data, len);
+        relay->tls = seen == BC_SNIFF_DONE;
     } else if (request == BC_SNIFF_DONE && relay->port != 443) {
         seen = begin_requests(relay);
     } else if (tls == BC_SNIFF_MORE || request == BC_SNIFF_MORE) {
         seen = BC_SNIFF_MORE;
     } else if (relay->port == 443 || relay->port == 80) {
-        return deny(relay,
-                    relay->port == 443 ? "port 443 is for TLS only" : "port 80 is for HTTP only",
-                    "");
+        return bc_relay_deny(
+            relay, relay->port == 443 ? "port 443 is for TLS only" : "port 80 is for HTTP only",
+            "");
     }
-    if (seen == BC_SNIFF_MORE && ended) return deny(relay, "it ended within its first words", "");
+    if (seen == BC_SNIFF_MORE && ended)
+        return bc_relay_deny(relay, "it ended within its first words", "");
     return seen;
 }
 
-static size_t write_response(const bc_relay *relay, char *text, size_t cap)
+size_t bc_relay_write_response(const bc_relay *relay, char *text, size_t cap)
 {
     char body[1024];
     int refused = !relay->verdict.allowed;
@@ -139,7 +142,7 @@ bc_sniff bc_relay_refusal(const bc_relay *relay, char *text, size_t cap, size_t 
         *len = sizeof alert;
         memcpy(text, alert, sizeof alert);
     } else if (request == BC_SNIFF_DONE) {
-        *len = write_response(relay, text, cap);
+        *len = bc_relay_write_response(relay, text, cap);
     } else if (!flow->ended && (tls == BC_SNIFF_MORE || request == BC_SNIFF_MORE)) {
         return BC_SNIFF_MORE;
     }

@@ -42,7 +42,8 @@
  * another idea of trust (Java's, pinned certificates) cannot talk to hosts with secrets.
  *
  * The profile needs a network that allows each host; a secret is no permission to connect. With a
- * detached sandbox the holder's process has the secrets: whoever connects cannot set them.
+ * detached sandbox the holder's process has the secrets: whoever connects cannot set them. A
+ * sandbox with secrets is not forked; a snapshot of it has its files, and no values.
  *
  * Refused when the sandbox is made: a value under 16 bytes or with control characters, no hosts, a
  * wildcard, an address, a host that the network refuses, a header that frames requests, a `name`
