@@ -362,8 +362,9 @@ end
 --- table: mode ("allow" by default, "restricted", "open"), allow and deny (lists of "host:port", "*.host",
 --- "10.1.2.0/24:5432"), hosts { name = address }, max_connections, max_bytes, bytes_per_second,
 --- on_connect(host, port) -> whether a host that no entry speaks of may be reached, on_event(event).
---- secrets: a list of { name, from = "env:NAME" | "file:/path" | function, hosts, header, format, user, methods,
---- paths, ca_file, on_guest_authorization }: commands get a placeholder in the variable `name`, servers the value.
+--- secrets: a list of { name, from = "env:NAME" | "file:/path" | function, hosts, header, format, user,
+--- methods, paths, ca_file, on_guest_authorization }: commands get a placeholder in the variable `name`,
+--- servers the value.
 --- With detached = true it outlives this program, held by a process of its own (see sandbox.connect).
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
@@ -379,8 +380,8 @@ function sandbox.create(profile)
   if profile.mounts then check_mounts(profile.mounts) end
   if profile.secrets then secrets.check(profile.secrets) end
   if profile.secrets and profile.detached then
-    error("sandbox: option 'secrets' is not for a detached sandbox: they would have to be handed to its holder, "
-      .. "another process", 2)
+    error("sandbox: option 'secrets' is not for a detached sandbox: they would have to be handed to its "
+      .. "holder, another process", 2)
   end
   if profile.detached and profile.max_cost_micros then
     error("sandbox: option 'max_cost_micros' is not for a detached sandbox: others could extend its lease", 2)

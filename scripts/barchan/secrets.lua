@@ -1,5 +1,5 @@
--- Secrets of a sandbox: the option `secrets` of its profile. The library reads what "env:" and "file:" lead to
--- itself, so that the value is in no string of Lua's.
+-- Secrets of a sandbox: the option `secrets` of its profile. The library reads what "env:" and "file:" lead
+-- to itself, so that the value is in no string of Lua's.
 local options = require "barchan.options"
 
 local secrets = {}

@@ -36,7 +36,7 @@ function T:test_commands_have_a_placeholder()
 end
 
 function T:test_where_values_come_from()
-  do local sbx <close> = assert(create { from = "env:PATH" }) end
+  assert(create { from = "env:PATH" }):terminate()
   local none, err = create { from = "env:NO_SUCH_VARIABLE" }
   lu.assertNil(none)
   lu.assertEquals(err.message, "create sandbox: secret TOKEN: the variable NO_SUCH_VARIABLE is not set")
@@ -44,7 +44,7 @@ function T:test_where_values_come_from()
   local file = assert(io.open(path, "w"))
   assert(file:write(VALUE, "\n"))
   file:close()
-  do local sbx <close> = assert(create { from = "file:" .. path }) end
+  assert(create { from = "file:" .. path }):terminate()
   file = assert(io.open(path, "w"))
   assert(file:write(("x"):rep(5000)))
   file:close()
@@ -55,8 +55,8 @@ function T:test_where_values_come_from()
   none, err = create { from = "file:/nowhere/token" }
   lu.assertNil(none)
   lu.assertStrContains(err.message, "secret TOKEN:")
-  none, err = create { from = "file:/dev/zero" }
-  lu.assertNil(none)
+  lu.assertNil((create { from = "file:/dev/zero" }))
+  assert(create { format = "Token {}", user = "robot", methods = { "GET" }, paths = { "/repos" } }):terminate()
   lu.assertErrorMsgContains("gave a nil", create, { from = function() end })
   lu.assertErrorMsgContains("oh", create, { from = function() error "oh" end })
 end
@@ -72,6 +72,9 @@ function T:test_profiles_that_are_refused()
   refused({ hosts = { "*.example" } }, "wildcard")
   refused({ hosts = { "other.example" } }, "the network refuses its host other.example:443 (not in the allow-list")
   refused({ from = function() return "short-marker" end }, "from 16 to 4096")
+  refused({ format = "Token" }, "one \"{}\"")
+  refused({ user = "a:b" }, "without a colon")
+  refused({ paths = { "repos" } }, "'repos' is none")
   refused({ header = "Host" }, "header 'Host'")
   refused({ ca_file = "/nowhere.pem" }, "/nowhere.pem")
   refused(nil, "it is off", "off")
