@@ -8,6 +8,7 @@
 #include "handle.h"
 #include "lib_network.h"
 #include "sandbox/network.h"
+#include "lib_secret.h"
 #include "value.h"
 
 #define SANDBOX_META "barchan.core.sandbox"
@@ -201,11 +202,14 @@ static int l_sandbox_create(lua_State *L)
     profile.env = bl_opt_strings(L, 1, "env", 1);
     barchan_network_rules rules = {.struct_size = sizeof rules};
     bl_network_read(L, &profile, &rules);
+    barchan_error err;
+    bl_secrets *secrets;
+    if (bl_secrets_read(L, &profile, &secrets, &err) < 0) return bl_fail(L, &err);
     struct bl_sandbox *self = push_handle(L);
     rules.ud = self->network;
-    barchan_error err;
     int rc = barchan_sandbox_create_start(&self->sbx, self->call.op.state->rt, &profile, on_created,
                                           self->call.link, &err);
+    bl_secrets_wipe(secrets);
     if (rc < 0) return bl_call_failed(L, &self->call, &err);
     bl_link_given(self->call.link);
     return bl_wait(L, &self->call.op, finish_create);
@@ -324,6 +328,7 @@ void bl_open_sandbox(lua_State *L)
                                        {"hold", bl_sandbox_hold},
                                        {"network", bl_sandbox_network},
                                        {"network_object", l_sandbox_network_object},
+                                       {"set_secret", bl_sandbox_set_secret},
                                        {NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);
     bl_open_network(L);

@@ -207,6 +207,8 @@
 #define BC_EGRESS_MAX_ACCEPTS 64
 /* Connections that wait for a person's answer; they take no other's place. */
 #define BC_EGRESS_MAX_ASKING 256
+/* The certificates that a machine trusts: 220 KiB on Debian; administrators add to them. */
+#define BC_SECRET_MAX_BUNDLE (4u << 20)
 /* Queries answered before anything else gets its turn. */
 #define BC_EGRESS_MAX_QUERIES 64
 

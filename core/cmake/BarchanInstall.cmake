@@ -16,7 +16,7 @@ function(barchan_add_libraries name file)
     set_target_properties(${target} PROPERTIES
       OUTPUT_NAME ${file} EXPORT_NAME ${name}${suffix} LINKER_LANGUAGE C)
     target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:barchan_build>
-      PkgConfig::UV PkgConfig::CURL PkgConfig::JANSSON PkgConfig::CARES Threads::Threads m)
+      PkgConfig::UV PkgConfig::CURL PkgConfig::JANSSON PkgConfig::CARES PkgConfig::SSL Threads::Threads m)
     target_include_directories(${target} INTERFACE
       $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/core/include>
       $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
@@ -43,9 +43,9 @@ endfunction()
 
 function(barchan_install_package)
   barchan_pkg_config(barchan-core "Sandboxes and model providers for language models"
-    "-luv -lcurl -ljansson -lcares")
+    "-luv -lcurl -ljansson -lcares -lssl -lcrypto")
   barchan_pkg_config(barchan "The Barchan engine: sandboxes, model providers and Lua agents"
-    "-luv -lcurl -ljansson -lcares -llua5.4-cjson -llua5.4")
+    "-luv -lcurl -ljansson -lcares -lssl -lcrypto -llua5.4-cjson -llua5.4")
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
   # To read and to copy; the libraries have their own embedded.

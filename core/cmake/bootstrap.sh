@@ -32,7 +32,7 @@ bootstrap_packages() {
 }
 
 BUILD_PACKAGES="gcc libc6-dev cmake ninja-build pkg-config liblua5.4-dev libcurl4-openssl-dev \
-lua-cjson-dev libuv1-dev libjansson-dev libc-ares-dev libseccomp-dev"
+lua-cjson-dev libuv1-dev libjansson-dev libc-ares-dev libssl-dev libseccomp-dev"
 TEST_PACKAGES="g++ procps util-linux check lua5.4 lua-cjson lua-unit python3 openssl curl gdb git make sqlite3 strace \
 iproute2"
 

@@ -181,6 +181,10 @@ int bc_egress_create(bc_egress **out, const bc_egress_options *options, barchan_
     egress->scratch = malloc(BC_FLOW_BYTES);
     int rc = egress->names == NULL || egress->scratch == NULL ? bc_error_nomem(err) : 0;
     if (rc == 0) rc = read_rules(egress, options->mode, options->rules, err);
+    if (rc == 0 && options->secret_count > 0) {
+        rc = bc_secrets_create(&egress->secrets, options->secrets, options->secret_count,
+                               egress->policy, egress->on_connect != NULL, err);
+    }
     if (rc == 0) rc = bc_timer_open(&egress->timer, egress->rt, on_timer, egress, err);
     if (rc < 0) {
         bc_egress_destroy(egress);
@@ -237,6 +241,7 @@ void bc_egress_destroy(bc_egress *egress)
     free_list(egress->rules.allow);
     free_list(egress->rules.deny);
     free_list(egress->rules.hosts);
+    bc_secrets_destroy(egress->secrets);
     free(egress->known);
     free(egress->scratch);
     free(egress);
@@ -335,6 +340,11 @@ void bc_egress_set_ud(bc_egress *egress, void *ud)
 const bc_network_plan *bc_egress_plan(const bc_egress *egress)
 {
     return &egress->plan;
+}
+
+bc_secrets *bc_egress_secrets(bc_egress *egress)
+{
+    return egress == NULL ? NULL : egress->secrets;
 }
 
 uint64_t bc_egress_denied_count(const bc_egress *egress)

@@ -8,6 +8,7 @@
 #include <barchan/exec.h>
 #include <barchan/network.h>
 #include "channel/frame.h"
+#include "egress/secrets.h"
 #include "runtime/loop.h"
 
 typedef struct bc_egress bc_egress;
@@ -17,6 +18,8 @@ typedef struct bc_egress_options {
     barchan_network mode;               /* not off */
     const barchan_network_rules *rules; /* copied; may be NULL */
     barchan_sandbox *sbx;               /* for the callbacks */
+    const barchan_secret *secrets;      /* copied */
+    size_t secret_count;
 } bc_egress_options;
 
 int bc_egress_create(bc_egress **out, const bc_egress_options *options, barchan_error *err);
@@ -35,6 +38,8 @@ const bc_network_plan *bc_egress_plan(const bc_egress *egress);
 /* Takes the sockets that it opened, in the order of BC_CONTROL_LISTENERS; always closes those that
  * it does not keep. */
 int bc_egress_listen(bc_egress *egress, int *fds, size_t count, barchan_error *err);
+/* NULL: there are none. */
+bc_secrets *bc_egress_secrets(bc_egress *egress);
 /* How many refusals there have been; 0 for NULL. */
 uint64_t bc_egress_denied_count(const bc_egress *egress);
 /* Fills a command's result with those since the count was `since`; quietly fewer when out of

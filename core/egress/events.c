@@ -13,7 +13,8 @@ struct bc_told {
 
 const char *barchan_network_event_name(barchan_network_event_kind kind)
 {
-    static const char *const names[] = {"unknown", "connected", "closed", "denied", "failed"};
+    static const char *const names[] = {"unknown", "connected", "closed",
+                                        "denied",  "failed",    "secret"};
     return (size_t)kind < sizeof names / sizeof *names ? names[kind] : names[0];
 }
 

@@ -7,6 +7,7 @@
 #include "egress/names.h"
 #include "egress/policy.h"
 #include "egress/resolver.h"
+#include "egress/secrets.h"
 
 typedef struct bc_relay bc_relay;
 typedef struct bc_told bc_told;
@@ -24,6 +25,7 @@ struct bc_egress {
     bc_names *names;
     bc_resolver *resolver; /* NULL until something is resolved */
     bc_ledger ledger;
+    bc_secrets *secrets; /* NULL: there are none */
     bc_question *questions;
     size_t question_count;
     struct bc_known_host {

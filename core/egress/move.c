@@ -10,7 +10,7 @@
 
 typedef enum outcome { MOVED, WAITS, FAILED } outcome;
 
-static void count(bc_relay *relay, int side, size_t bytes)
+void bc_relay_count(bc_relay *relay, int side, size_t bytes)
 {
     bc_ledger_host *host = bc_ledger_at(&relay->egress->ledger, relay->ledger);
     *(side == INNER ? &relay->sent : &relay->received) += bytes;
@@ -40,7 +40,7 @@ static void drop(bc_flow *flow, size_t len)
     *flow = (bc_flow){.ended = flow->ended, .shut = flow->shut};
 }
 
-static ssize_t send_some(bc_relay *relay, int to, const unsigned char *data, size_t len)
+ssize_t bc_relay_send(bc_relay *relay, int to, const unsigned char *data, size_t len)
 {
     ssize_t n;
     do {
@@ -53,15 +53,14 @@ static outcome flush(bc_relay *relay, int side)
 {
     bc_flow *flow = &relay->flows[side];
     if (flow->cleared == 0) return MOVED;
-    ssize_t n = send_some(relay, 1 - side, flow->held + flow->from, flow->cleared);
+    ssize_t n = bc_relay_send(relay, 1 - side, flow->held + flow->from, flow->cleared);
     if (n < 0) return FAILED;
-    count(relay, side, (size_t)n);
+    bc_relay_count(relay, side, (size_t)n);
     drop(flow, (size_t)n);
     return flow->cleared > 0 ? WAITS : MOVED;
 }
 
-/* Reads once, into the scratch buffer: the bytes, 0 with nothing there or at the end, -1 failed. */
-static ssize_t receive(bc_relay *relay, int side, unsigned char *to, size_t room)
+ssize_t bc_relay_receive(bc_relay *relay, int side, unsigned char *to, size_t room)
 {
     bc_flow *flow = &relay->flows[side];
     size_t may = bc_budget_take(relay->egress, room);
@@ -73,6 +72,7 @@ static ssize_t receive(bc_relay *relay, int side, unsigned char *to, size_t room
     if (n < 0) return errno == EAGAIN ? 0 : -1;
     if (n == 0) flow->ended = 1;
     bc_budget_spend(relay->egress, (size_t)n);
+    if (side == INNER && !relay->tls) bc_strays_look(relay, to, (size_t)n);
     return n;
 }
 
@@ -83,7 +83,7 @@ static outcome gather(bc_relay *relay)
     unsigned char *scratch = relay->egress->scratch;
     if (flow->from > 0) memmove(flow->held, flow->held + flow->from, flow->len);
     flow->from = 0;
-    ssize_t n = receive(relay, INNER, scratch, BC_FLOW_BYTES - flow->len);
+    ssize_t n = bc_relay_receive(relay, INNER, scratch, BC_FLOW_BYTES - flow->len);
     if (n < 0 || (n > 0 && hold(flow, scratch, (size_t)n) < 0)) return FAILED;
     return n > 0 || flow->ended ? MOVED : WAITS;
 }
@@ -99,7 +99,7 @@ static bc_sniff look_further(bc_relay *relay)
 {
     bc_flow *flow = &relay->flows[INNER];
     if (relay->requests != NULL) return bc_relay_look_at_requests(relay);
-    if (relay->tls) return bc_relay_look_at_records(relay);
+    if (relay->records) return bc_relay_look_at_records(relay);
     flow->cleared = flow->len;
     return BC_SNIFF_DONE;
 }
@@ -114,6 +114,10 @@ static outcome look(bc_relay *relay)
     bc_sniff seen =
         bc_relay_look(relay, flow->held == NULL ? nothing : flow->held, flow->len, flow->ended);
     if (seen == BC_SNIFF_MORE) return WAITS;
+    if (seen == BC_SNIFF_DONE && relay->tls) {
+        bc_bound_host *bound = bc_secrets_bound(relay->egress->secrets, relay->host, relay->port);
+        if (bound != NULL) return bc_intercept_begin(relay, bound) < 0 ? FAILED : MOVED;
+    }
     if (seen == BC_SNIFF_DONE) seen = look_further(relay);
     if (seen == BC_SNIFF_BAD) return refuse(relay);
     relay->looked_at = 1;
@@ -143,13 +147,13 @@ static outcome move_once(bc_relay *relay, int side)
     outcome flushed = flush(relay, side);
     if (flushed != MOVED || flow->ended) return flushed == MOVED ? WAITS : flushed;
     unsigned char *scratch = relay->egress->scratch;
-    ssize_t n = receive(relay, side, scratch, BC_FLOW_BYTES);
+    ssize_t n = bc_relay_receive(relay, side, scratch, BC_FLOW_BYTES);
     if (n < 0) return FAILED;
     if (n == 0) return WAITS;
     if (side == OUTER && look_again(relay, scratch, (size_t)n) != MOVED) return WAITS;
-    ssize_t sent = send_some(relay, 1 - side, scratch, (size_t)n);
+    ssize_t sent = bc_relay_send(relay, 1 - side, scratch, (size_t)n);
     if (sent < 0) return FAILED;
-    count(relay, side, (size_t)sent);
+    bc_relay_count(relay, side, (size_t)sent);
     if (sent == n) return MOVED;
     if (hold(flow, scratch + sent, (size_t)(n - sent)) < 0) return FAILED;
     flow->cleared = flow->len;
@@ -162,10 +166,10 @@ static outcome move_side(bc_relay *relay, int side)
     outcome rc = MOVED;
     if (side == INNER && !relay->looked_at) {
         rc = look(relay);
-        if (relay->stage != STAGE_OPEN) return rc;
+        if (relay->stage != STAGE_OPEN || relay->intercept != NULL) return rc;
     }
     for (int round = 0; round < MAX_ROUNDS && rc == MOVED; round++) {
-        int looks = side == INNER && (relay->requests != NULL || relay->tls);
+        int looks = side == INNER && (relay->requests != NULL || relay->records);
         rc = looks ? move_looked_at(relay) : move_once(relay, side);
         if (relay->stage != STAGE_OPEN) return rc;
     }
@@ -179,13 +183,16 @@ static outcome move_side(bc_relay *relay, int side)
 void bc_relay_move(bc_relay *relay)
 {
     for (int side = INNER; side <= OUTER && relay->stage == STAGE_OPEN; side++) {
+        if (relay->intercept != NULL) break;
         if (move_side(relay, side) == FAILED) {
             bc_relay_abort(relay);
             return;
         }
     }
     if (relay->stage != STAGE_OPEN) return;
-    if (relay->flows[INNER].shut && relay->flows[OUTER].shut) {
+    if (relay->intercept != NULL) {
+        bc_intercept_move(relay);
+    } else if (relay->flows[INNER].shut && relay->flows[OUTER].shut) {
         bc_relay_close(relay);
     } else if (bc_budget_is_over(relay->egress)) {
         bc_budget_deny(&relay->verdict);
@@ -197,6 +204,10 @@ void bc_relay_move(bc_relay *relay)
 
 void bc_relay_wait(bc_relay *relay)
 {
+    if (relay->intercept != NULL) {
+        bc_intercept_wait(relay);
+        return;
+    }
     unsigned wanted[2] = {0, 0};
     int may_read = !relay->egress->throttled;
     for (int side = INNER; side <= OUTER; side++) {

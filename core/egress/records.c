@@ -70,7 +70,7 @@ static bc_sniff look_at_record(bc_relay *relay, const unsigned char *data, size_
         }
     }
     relay->record_left = RECORD_HEADER + fragment;
-    if (data[0] == DATA && !relay->early_data) relay->tls = 0;
+    if (data[0] == DATA && !relay->early_data) relay->records = 0;
     return BC_SNIFF_DONE;
 }
 
@@ -79,12 +79,12 @@ bc_sniff bc_relay_look_at_records(bc_relay *relay)
     bc_flow *flow = &relay->flows[INNER];
     while (flow->cleared < flow->len) {
         size_t left = flow->len - flow->cleared;
-        if (relay->record_left == 0 && relay->tls) {
+        if (relay->record_left == 0 && relay->records) {
             bc_sniff seen = look_at_record(relay, flow->held + flow->from + flow->cleared, left);
             if (seen == BC_SNIFF_BAD) return seen;
             if (seen == BC_SNIFF_MORE) break;
         }
-        if (!relay->tls) {
+        if (!relay->records) {
             relay->record_left = 0;
             flow->cleared = flow->len;
             break;

@@ -23,6 +23,7 @@ void bc_relay_bury(bc_egress *egress)
     while (egress->closed != NULL) {
         bc_relay *relay = egress->closed;
         egress->closed = relay->next;
+        bc_intercept_destroy(relay->intercept); /* which may have closed it */
         free(relay);
     }
 }
@@ -50,6 +51,7 @@ static void let_go(bc_relay *relay)
     bc_timer_close(relay->timer);
     free(relay->requests);
     relay->requests = NULL;
+    bc_strays_end(relay);
     for (int side = INNER; side <= OUTER; side++) {
         bc_watch_close(relay->watches[side]);
         if (relay->fds[side] >= 0) {
@@ -62,16 +64,21 @@ static void let_go(bc_relay *relay)
     bc_egress_accept(egress);
 }
 
-static void tell(bc_relay *relay, barchan_network_event_kind kind)
+void bc_relay_tell(const bc_relay *relay, barchan_network_event_kind kind, const char *rule)
 {
     const barchan_network_event event = {.kind = kind,
                                          .host = relay->host,
                                          .port = (int)relay->port,
-                                         .rule = relay->verdict.rule,
+                                         .rule = rule,
                                          .address = relay->address,
                                          .bytes_sent = relay->sent,
                                          .bytes_received = relay->received};
     bc_egress_tell(relay->egress, &event);
+}
+
+static void tell(bc_relay *relay, barchan_network_event_kind kind)
+{
+    bc_relay_tell(relay, kind, relay->verdict.rule);
 }
 
 void bc_relay_close(bc_relay *relay)
@@ -115,6 +122,24 @@ static void answer(bc_relay *relay)
     bc_timer_set(relay->timer, BC_EGRESS_LINGER_MS);
 }
 
+static void close_outer(bc_relay *relay)
+{
+    bc_watch_close(relay->watches[OUTER]);
+    relay->watches[OUTER] = NULL;
+    if (relay->fds[OUTER] >= 0) close(relay->fds[OUTER]);
+    relay->fds[OUTER] = -1;
+}
+
+void bc_relay_linger(bc_relay *relay)
+{
+    relay->stage = STAGE_REFUSING;
+    close_outer(relay);
+    relay->refusal_sent = 1;
+    shutdown(relay->fds[INNER], SHUT_WR);
+    bc_timer_set(relay->timer, BC_EGRESS_LINGER_MS);
+    if (bc_watch_set(relay->watches[INNER], BC_READABLE, NULL) < 0) bc_relay_abort(relay);
+}
+
 /* Reads on: before the answer for its kind, after it so that it is not cut off. */
 static void refuse_further(bc_relay *relay)
 {
@@ -146,10 +171,7 @@ void bc_relay_refuse(bc_relay *relay, barchan_network_event_kind kind)
     if (relay->stage == STAGE_OPEN) tell(relay, BARCHAN_NETWORK_CLOSED);
     int answered_already = relay->received > 0;
     relay->stage = STAGE_REFUSING;
-    bc_watch_close(relay->watches[OUTER]);
-    relay->watches[OUTER] = NULL;
-    if (relay->fds[OUTER] >= 0) close(relay->fds[OUTER]);
-    relay->fds[OUTER] = -1;
+    close_outer(relay);
     bc_timer_set(relay->timer, BC_EGRESS_LINGER_MS);
     if (answered_already || bc_watch_set(relay->watches[INNER], BC_READABLE, NULL) < 0) {
         bc_relay_abort(relay);
@@ -176,6 +198,8 @@ static void on_timer(void *ud)
     bc_relay *relay = ud;
     if (relay->stage == STAGE_DIALLING) {
         bc_relay_dial_timeout(relay);
+    } else if (relay->stage == STAGE_OPEN && relay->intercept != NULL) {
+        bc_intercept_timeout(relay);
     } else {
         bc_relay_abort(relay);
     }

@@ -10,8 +10,11 @@
 #ifndef BC_EGRESS_RELAY_H
 #define BC_EGRESS_RELAY_H
 
+#include <sys/types.h>
+
 #include "egress/client_hello.h"
 #include "egress/internal.h"
+#include "egress/intercept.h"
 #include "egress/policy.h"
 #include "egress/request_stream.h"
 #include "egress/resolver.h"
@@ -52,10 +55,14 @@ struct bc_relay {
     bc_question *question;       /* whose answer it waits for */
     int asked;                   /* a person allowed it */
     int looked_at;               /* the program's first bytes have been */
-    int tls;                     /* its records are looked at */
+    int records;                 /* of TLS: they are looked at */
     int early_data;              /* … to the end */
     size_t record_left;          /* of the current one */
     bc_request_stream *requests; /* each is looked at; NULL: another protocol */
+    int tls;                     /* it began with a ClientHello that may pass */
+    bc_intercept *intercept;     /* NULL: its bytes are passed as they are */
+    bc_redactor *strays;         /* looks for placeholders in what is not TLS; NULL: not yet */
+    uint32_t strays_told;        /* a bit for each secret */
     int refusal_sent;
     uint32_t inside; /* the address that the program connected to */
     int named;       /* a name led there, and is held */
@@ -79,6 +86,10 @@ void bc_relay_close(bc_relay *relay);
 void bc_relay_abort(bc_relay *relay);
 /* Refuses for relay->verdict.rule, or says that it was not reached. */
 void bc_relay_refuse(bc_relay *relay, barchan_network_event_kind kind);
+/* An event of this connection. */
+void bc_relay_tell(const bc_relay *relay, barchan_network_event_kind kind, const char *rule);
+/* All that there was to say has been sent: the program gets the time to read it. */
+void bc_relay_linger(bc_relay *relay);
 /* A person has answered. */
 void bc_relay_answered(bc_relay *relay, int allow);
 /* Frees those that are closed. */
@@ -92,13 +103,16 @@ void bc_relay_dial_timeout(bc_relay *relay);
 /* sniff.c: looks at what the program has sent so far. MORE: not decided; BAD: relay->verdict says
  * why. `ended`: nothing more will come. With DONE, it speaks HTTP if relay->requests is set. */
 bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, int ended);
-/* BAD, for this reason. */
-bc_sniff bc_relay_deny(bc_relay *relay, const char *rule, const char *name);
 bc_sniff bc_relay_look_at_hello(bc_relay *relay, const unsigned char *data, size_t len);
 /* records.c: clears what is held but for a further hello that is for another host, or not whole. */
 bc_sniff bc_relay_look_at_records(bc_relay *relay);
 /* Clears what is held up to the first request that is for another host, or is not whole. */
 bc_sniff bc_relay_look_at_requests(bc_relay *relay);
+/* Whether a request is for the host; and BAD for a reason of the caller's. */
+bc_sniff bc_relay_look_at_request(bc_relay *relay, const bc_request_head *head);
+bc_sniff bc_relay_deny(bc_relay *relay, const char *rule, const char *name);
+/* An HTTP answer that says what relay->verdict says; 0: it has no room. */
+size_t bc_relay_write_response(const bc_relay *relay, char *text, size_t cap);
 /* The words of a refusal in the protocol that the program speaks. MORE: that is not known yet; BAD:
  * there are none in it. */
 bc_sniff bc_relay_refusal(const bc_relay *relay, char *text, size_t cap, size_t *len);
@@ -107,5 +121,12 @@ bc_sniff bc_relay_refusal(const bc_relay *relay, char *text, size_t cap, size_t 
 void bc_relay_move(bc_relay *relay);
 /* Watches for what it waits for. */
 void bc_relay_wait(bc_relay *relay);
+/* Counts what came from a side. */
+void bc_relay_count(bc_relay *relay, int side, size_t bytes);
+/* Reads once, within the budget: the bytes, 0 with nothing there, or at the end, which sets
+ * flows[side].ended; -1 failed. */
+ssize_t bc_relay_receive(bc_relay *relay, int side, unsigned char *to, size_t room);
+/* Writes once: the bytes, 0 with no room there, -1 failed. */
+ssize_t bc_relay_send(bc_relay *relay, int to, const unsigned char *data, size_t len);
 
 #endif

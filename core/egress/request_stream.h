@@ -35,6 +35,11 @@ typedef struct bc_request_stream {
     unsigned char answered; /* bytes of that word */
 } bc_request_stream;
 
+/* The next byte is the first of a request. */
+static inline bool bc_request_stream_is_between(const bc_request_stream *stream)
+{
+    return stream->state == 0 && !stream->opaque;
+}
 /* `data` is what was not passed on yet. See above. */
 bc_sniff bc_request_stream_step(bc_request_stream *stream, const char *data, size_t len,
                                 size_t *used);

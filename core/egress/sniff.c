@@ -32,7 +32,7 @@ bc_sniff bc_relay_look_at_hello(bc_relay *relay, const unsigned char *data, size
     return bc_relay_deny(relay, "the TLS server name is another host: ", hello.server_name);
 }
 
-static bc_sniff look_at_request(bc_relay *relay, const bc_request_head *head)
+bc_sniff bc_relay_look_at_request(bc_relay *relay, const bc_request_head *head)
 {
     if (head->http2_preface) return bc_relay_deny(relay, "HTTP/2 without TLS", "");
     if (head->connect) return bc_relay_deny(relay, "HTTP CONNECT to ", head->host);
@@ -55,7 +55,7 @@ bc_sniff bc_relay_look_at_requests(bc_relay *relay)
         const char *data = (const char *)flow->held + flow->from + flow->cleared;
         seen = bc_request_stream_step(relay->requests, data, flow->len - flow->cleared, &used);
         if (seen == BC_SNIFF_BAD) return bc_relay_deny(relay, "a malformed HTTP request", "");
-        if (seen == BC_SNIFF_DONE) seen = look_at_request(relay, &relay->requests->head);
+        if (seen == BC_SNIFF_DONE) seen = bc_relay_look_at_request(relay, &relay->requests->head);
         if (seen == BC_SNIFF_BAD) return seen;
         flow->cleared += used;
     }
@@ -126,7 +126,7 @@ bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, i
     if (len == 0 && ended) return BC_SNIFF_DONE;
     if (tls == BC_SNIFF_DONE && relay->port != 80) {
         seen = bc_relay_look_at_hello(relay, data, len);
-        relay->tls = 1;
+        relay->tls = relay->records = seen == BC_SNIFF_DONE;
     } else if (request == BC_SNIFF_DONE && relay->port != 443) {
         seen = begin_requests(relay);
     } else if (tls == BC_SNIFF_MORE || request == BC_SNIFF_MORE) {
@@ -141,7 +141,7 @@ bc_sniff bc_relay_look(bc_relay *relay, const unsigned char *data, size_t len, i
     return seen;
 }
 
-static size_t write_response(const bc_relay *relay, char *text, size_t cap)
+size_t bc_relay_write_response(const bc_relay *relay, char *text, size_t cap)
 {
     char body[1024];
     int refused = !relay->verdict.allowed;
@@ -170,7 +170,7 @@ bc_sniff bc_relay_refusal(const bc_relay *relay, char *text, size_t cap, size_t 
         *len = sizeof alert;
         memcpy(text, alert, sizeof alert);
     } else if (request == BC_SNIFF_DONE) {
-        *len = write_response(relay, text, cap);
+        *len = bc_relay_write_response(relay, text, cap);
     } else if (!flow->ended && (tls == BC_SNIFF_MORE || request == BC_SNIFF_MORE)) {
         return BC_SNIFF_MORE;
     }

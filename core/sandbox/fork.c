@@ -180,6 +180,12 @@ int barchan_sandbox_fork_start(barchan_snapshot_call **out, barchan_sandbox *sbx
         rc = bc_error_set(err, BARCHAN_EINVAL, "fork: 1 to %d sandboxes, not %zu", BARCHAN_FORK_MAX,
                           count);
     }
+    if (rc == 0 && bc_egress_secrets(sbx->egress) != NULL) {
+        rc = bc_error_set(
+            err, BARCHAN_EUNSUPPORTED,
+            "fork: not of a sandbox with secrets: its forks would have its placeholders "
+            "and no values; make a snapshot, and sandboxes with secrets from that");
+    }
     if (rc == 0 && done == NULL) rc = bc_error_set(err, BARCHAN_EINVAL, "done is needed");
     if (rc == 0) rc = bc_options_copy(&options, sizeof options, given, err);
     if (rc < 0) return rc;

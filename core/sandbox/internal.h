@@ -81,6 +81,7 @@ struct barchan_sandbox {
     bc_timer *create_timer;
     bc_cancel_watch *create_cancel;
     bc_buf layers;
+    int installing; /* secrets.c: ready, but that is not told yet */
     /* channel */
     bc_channel *channel;
     bc_stream *streams;
@@ -180,6 +181,13 @@ int bc_mounts_take(barchan_sandbox *sbx, bc_wire_reader *in);
 
 /* template_use.c: for the launcher: those of its template first. */
 int bc_mounts_put_all(const barchan_sandbox *sbx, bc_buf *out);
+
+/* secrets.c: of a sandbox that has any. */
+/* Adds what its commands need to sbx->env. */
+int bc_secrets_env(barchan_sandbox *sbx, barchan_error *err);
+/* It is ready but for the certificates that its programs are to trust: writes them, and tells the
+ * outcome of the creation. */
+void bc_secrets_install(barchan_sandbox *sbx);
 
 /* apply_memory.c */
 void bc_apply_forget(barchan_sandbox *sbx);

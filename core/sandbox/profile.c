@@ -50,6 +50,10 @@ static int check(const barchan_profile *profile, barchan_error *err)
     if (profile->network == BARCHAN_NETWORK_OFF && profile->network_rules != NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "network_rules need a network that is not off");
     }
+    if (profile->network == BARCHAN_NETWORK_OFF && profile->secret_count > 0) {
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "secrets need a network that allows their hosts; it is off");
+    }
     if (profile->lease_ms < 0 || profile->lease_ms > BC_SANDBOX_MAX_LEASE_MS) {
         return bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days, not %lld ms",
                             (long long)profile->lease_ms);
@@ -70,8 +74,12 @@ static int check(const barchan_profile *profile, barchan_error *err)
 static int read_network(barchan_sandbox *sbx, const barchan_profile *profile, barchan_error *err)
 {
     if (profile->network == BARCHAN_NETWORK_OFF) return 0;
-    const bc_egress_options options = {
-        .rt = sbx->rt, .mode = profile->network, .rules = profile->network_rules, .sbx = sbx};
+    const bc_egress_options options = {.rt = sbx->rt,
+                                       .mode = profile->network,
+                                       .rules = profile->network_rules,
+                                       .sbx = sbx,
+                                       .secrets = profile->secrets,
+                                       .secret_count = profile->secret_count};
     int rc = bc_egress_create(&sbx->egress, &options, err);
     if (rc < 0) bc_error_context(err, "network");
     return rc;
@@ -89,6 +97,8 @@ int bc_profile_read(barchan_sandbox *sbx, const barchan_profile *profile, barcha
     sbx->template_name = strdup(profile->template_name == NULL ? "host" : profile->template_name);
     sbx->env = copy_strings(profile->env);
     if (sbx->template_name == NULL || sbx->env == NULL) return bc_error_nomem(err);
+    rc = bc_secrets_env(sbx, err);
+    if (rc < 0) return rc;
     sbx->lease_ms = profile->lease_ms == 0 ? BC_SANDBOX_DEFAULT_LEASE_MS : profile->lease_ms;
     sbx->pause_at_lease_end = profile->on_lease_end == BARCHAN_LEASE_PAUSE;
     sbx->idle_ms = profile->idle_timeout_ms;

@@ -94,8 +94,9 @@ static void lose_streams(barchan_sandbox *sbx)
 void bc_sandbox_end(barchan_sandbox *sbx, barchan_end_reason reason, const barchan_error *why)
 {
     if (sbx->state == BARCHAN_SANDBOX_ENDED) return;
-    int was_starting = sbx->state == BARCHAN_SANDBOX_STARTING;
+    int was_starting = sbx->state == BARCHAN_SANDBOX_STARTING || sbx->installing;
     sbx->state = BARCHAN_SANDBOX_ENDED;
+    sbx->installing = 0;
     sbx->end_reason = reason;
     sbx->ended_ms = bc_clock_ms();
     bc_channel *channel = sbx->channel;
@@ -178,7 +179,11 @@ static int on_ready(barchan_sandbox *sbx, bc_wire_reader *in)
     bc_wire_u32(in); /* features: none is defined yet */
     if (version != BC_FRAME_VERSION || read_layers(in, &sbx->layers) < 0) return -1;
     sbx->state = BARCHAN_SANDBOX_READY;
-    bc_created_succeed(sbx);
+    if (bc_egress_secrets(sbx->egress) != NULL) {
+        bc_secrets_install(sbx);
+    } else {
+        bc_created_succeed(sbx);
+    }
     return 0;
 }
 

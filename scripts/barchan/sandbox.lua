@@ -7,6 +7,7 @@ local network = require "barchan.network"
 local options = require "barchan.options"
 local process = require "barchan.process"
 local price = require "barchan.price"
+local secrets = require "barchan.secrets"
 
 local sandbox = {}
 
@@ -23,6 +24,7 @@ local profile_spec = {
   on_lease_end = "string", -- "terminate" or "pause"
   idle_timeout = "number",
   mounts = "table",
+  secrets = "table",
   price = "table",
   max_cost_micros = "number",
   detached = "boolean",
@@ -161,6 +163,13 @@ end
 --- The processes of its commands: a list of { pid, parent, threads, state, id, cpu, memory, command } (the
 --- first 264), and how many there are. `id` is that of the handle it belongs to.
 function Sandbox:processes() return self.handle:processes() end
+
+--- Another value for a secret, under the same placeholder, for requests from now on.
+---@param name string
+---@param value string
+---@return true? done
+---@return table? err
+function Sandbox:set_secret(name, value) return self.handle:set_secret(name, value) end
 
 --- id, state, end_reason, template, age, lease_left, running, layers
 function Sandbox:status() return self.handle:status() end
@@ -343,6 +352,7 @@ local function core_profile(profile, mode, rules)
   local given = {}
   for key, value in pairs(profile) do given[key] = value end
   given.network, given.network_rules = mode, rules
+  if profile.secrets then given.secrets = secrets.resolve(profile.secrets) end
   return given
 end
 
@@ -356,6 +366,9 @@ end
 --- table: mode ("allow" by default, "restricted", "open"), allow and deny (lists of "host:port", "*.host",
 --- "10.1.2.0/24:5432"), hosts { name = address }, max_connections, max_bytes, bytes_per_second,
 --- on_connect(host, port) -> whether a host that no entry speaks of may be reached, on_event(event).
+--- secrets: a list of { name, from = "env:NAME" | "file:/path" | function, hosts, header, format, user,
+--- methods, paths, ca_file, on_guest_authorization }: commands get a placeholder in the variable `name`,
+--- servers the value.
 --- With detached = true it outlives this program, held by a process of its own (see sandbox.connect).
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
@@ -369,6 +382,11 @@ function sandbox.create(profile)
   end
   if profile.limits then check_limits(profile.limits) end
   if profile.mounts then check_mounts(profile.mounts) end
+  if profile.secrets then secrets.check(profile.secrets) end
+  if profile.secrets and profile.detached then
+    error("sandbox: option 'secrets' is not for a detached sandbox: they would have to be handed to its "
+      .. "holder, another process", 2)
+  end
   if profile.detached and profile.max_cost_micros then
     error("sandbox: option 'max_cost_micros' is not for a detached sandbox: others could extend its lease", 2)
   end

@@ -1,10 +1,11 @@
 # What a sandbox's first bytes are read with, and the lists that people write.
 set(egress_sources)
-foreach(name address client_hello host_name name_query policy policy_entry registries registries_apt
-        registries_npm registries_pip registry_files request_head request_stream)
+foreach(name address base64 client_hello host_name name_query policy policy_entry redactor registries
+        registries_apt registries_npm registries_pip registry_files request_head request_stream
+        response_stream secret_match secret_memory)
   list(APPEND egress_sources ${core}/egress/${name}.c)
 endforeach()
-foreach(name name_query client_hello request_head policy registries)
+foreach(name name_query client_hello request_head policy redactor registries)
   barchan_fuzz_target(egress_${name} egress_${name} fuzz_egress_${name}.c ${egress_sources} ${base_sources})
 endforeach()
 

@@ -64,6 +64,15 @@ class Examples(unittest.TestCase):
         self.assertIn("a moon made of sand", out)
         self.assertIn("ERROR The arguments of 'read_file' do not fit", out)
 
+    def test_github_token(self):
+        code, out, err = example("github_token.lua", GITHUB_TOKEN="a-token-MARKER-0123456789")
+        self.assertEqual(code, 0, err)
+        self.assertRegex(out, r"in the sandbox: GITHUB_TOKEN=barchan-secret-[0-9a-f]{32}\n")
+        self.assertIn("event: failed api.github.example", out)
+        self.assertIn("not reached: curl:", out)
+        self.assertNotIn("MARKER", out + err)
+        self.assertEqual(example("github_token.lua")[0], 0)
+
     def test_custom_loop(self):
         code, out, err = example("custom_loop.lua")
         self.assertEqual(code, 0, err)

@@ -116,6 +116,7 @@ function T:test_options()
     ["barchan.ExecOptions"] = options_of(sbx.exec, sbx, { "x", [UNKNOWN] = 1 }),
     ["barchan.SpawnOptions"] = options_of(sbx.spawn, sbx, { "x", [UNKNOWN] = 1 }),
     ["barchan.NetworkOptions"] = options_of(barchan.sandbox, { network = { [UNKNOWN] = 1 } }),
+    ["barchan.SecretOptions"] = options_of(barchan.sandbox, { secrets = { { [UNKNOWN] = 1 } } }),
     ["barchan.ApplyOptions"] = options_of(sbx.apply_changes, sbx, "/tmp", { [UNKNOWN] = 1 }),
     ["barchan.SnapshotOptions"] = options_of(sbx.snapshot, sbx, "x", { [UNKNOWN] = 1 }),
     ["barchan.ModelOptions"] = options_of(barchan.model, { [UNKNOWN] = 1 }),

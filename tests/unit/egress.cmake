@@ -1,6 +1,6 @@
 # What a sandbox may reach: pure decisions, and readers that are given every cut of their input.
 foreach(name address client_hello entries host_name names name_query policy
-  registries request_head request_stream)
+  redactor registries request_head request_stream response secret)
   barchan_unit_test(egress_${name} test_egress_${name}.c)
 endforeach()
 target_compile_definitions(test_egress_address PRIVATE

@@ -5,6 +5,8 @@
 #include "base/buf.h"
 #include "egress/policy.h"
 #include "egress/registries.h"
+#include "egress/response_stream.h"
+#include "egress/secret.h"
 #include "suite.h"
 
 /* The linker sends the library's calls here (--wrap). */
@@ -99,4 +101,42 @@ START_TEST(reading_registries_fails_cleanly)
 }
 END_TEST
 
-UNIT_MAIN("egress_alloc", a_policy_fails_cleanly, reading_registries_fails_cleanly)
+static int use_secret(barchan_error *err)
+{
+    static const char *const hosts[] = {"a.example", NULL};
+    static const char *const words[] = {"/a", NULL};
+    static const char answer[] = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                                 "5\r\n01234\r\n0\r\n\r\n";
+    const barchan_secret given = {.struct_size = sizeof given,
+                                  .name = "A",
+                                  .value = "0123456789abcdef",
+                                  .value_len = 16,
+                                  .hosts = hosts,
+                                  .user = "u",
+                                  .paths = words};
+    bc_secret secret = {.name = NULL};
+    bc_response_stream stream = {.why = NULL};
+    bc_buf out;
+    bc_buf_init(&out, 4096);
+    int rc = bc_secret_read(&secret, &given, err);
+    const bc_pattern_source source = {"0123456789abcdef", 16, 0, 1};
+    bc_patterns *patterns = rc < 0 ? NULL : bc_patterns_create(&source, 1);
+    if (rc == 0 && patterns == NULL) rc = BARCHAN_ENOMEM;
+    if (rc == 0) rc = bc_response_init(&stream, patterns);
+    if (rc == 0) rc = bc_response_expect(&stream, false, patterns);
+    if (rc == 0 && bc_response_feed(&stream, answer, strlen(answer), &out) < 0) rc = BARCHAN_ENOMEM;
+    bc_response_clear(&stream);
+    bc_patterns_unref(patterns);
+    bc_secret_clear(&secret);
+    bc_buf_clear(&out);
+    return rc;
+}
+
+START_TEST(secrets_without_memory)
+{
+    ck_assert_int_gt(torture(use_secret), 5);
+}
+END_TEST
+
+UNIT_MAIN("egress_alloc", a_policy_fails_cleanly, reading_registries_fails_cleanly,
+          secrets_without_memory)

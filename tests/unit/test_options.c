@@ -5,6 +5,7 @@
 #include <barchan/model.h>
 #include <barchan/network.h>
 #include <barchan/sandbox.h>
+#include <barchan/secret.h>
 #include "base/options.h"
 #include "suite.h"
 
@@ -69,7 +70,8 @@ END_TEST
 START_TEST(no_struct_ends_with_padding)
 {
     ENDS_WITH(barchan_runtime_options, guest_path);
-    ENDS_WITH(barchan_profile, network_rules);
+    ENDS_WITH(barchan_profile, secret_count);
+    ENDS_WITH(barchan_secret, on_guest_authorization);
     ENDS_WITH(barchan_exec_options, network_off);
     ENDS_WITH(barchan_file_request, cancel);
     ENDS_WITH(barchan_model_options, record_path);

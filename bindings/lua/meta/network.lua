@@ -22,7 +22,7 @@
 ---@field on_event? fun(event: barchan.NetworkEvent) called one after the other; what it waits for holds up further events and questions
 
 ---@class barchan.NetworkEvent
----@field type string "connected", "closed", "denied" or "failed"
+---@field type string "connected", "closed", "denied", "failed" or "secret"
 ---@field host string
 ---@field port integer
 ---@field rule string the entry that allowed it, or why not

@@ -15,6 +15,7 @@
 ---@field on_lease_end? string "terminate" (default) or "pause"
 ---@field idle_timeout? number seconds without work until it ends
 ---@field mounts? { source: string, target: string, mode: string }[] folders and files of the host; mode "ro", "rw", or "cow": copy-on-write, what is written stays in the sandbox
+---@field secrets? barchan.SecretOptions[] see the topic secrets
 ---@field price? { cpu_hour: number, vcpu_hour: number, gib_hour: number } what it costs
 ---@field max_cost_micros? number with a price: millionths that it may cost
 ---@field detached? boolean it outlives this program: see barchan.connect

@@ -11,6 +11,7 @@
 #include <barchan/network.h>
 #include <barchan/runtime.h>
 #include <barchan/sandbox.h>
+#include <barchan/secret.h>
 #include <barchan/template.h>
 
 #endif

@@ -54,7 +54,9 @@ typedef enum barchan_network_event_kind {
     BARCHAN_NETWORK_CONNECTED = 1, /* "connected" */
     BARCHAN_NETWORK_CLOSED = 2,    /* "closed": the bytes are known */
     BARCHAN_NETWORK_DENIED = 3,    /* "denied": by the rule */
-    BARCHAN_NETWORK_FAILED = 4     /* "failed": allowed, but not reached; the rule says why */
+    BARCHAN_NETWORK_FAILED = 4,    /* "failed": allowed, but not reached; the rule says why */
+    BARCHAN_NETWORK_SECRET = 5     /* "secret": one was used, or was not; the rule says which and
+                                      why (barchan/secret.h) */
 } barchan_network_event_kind;
 
 /* Strings are borrowed for the call. */

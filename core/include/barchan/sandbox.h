@@ -54,6 +54,7 @@ typedef enum barchan_network {
     BARCHAN_NETWORK_OPEN = 3        /* any public host */
 } barchan_network;
 struct barchan_network_rules; /* barchan/network.h */
+struct barchan_secret;        /* barchan/secret.h */
 
 /* 0 is the default, which is in brackets. A command that is over one of the last four is killed;
  * one that is refused memory, processes or disk and then fails has that as the reason of its
@@ -122,6 +123,8 @@ typedef struct barchan_profile {
     int64_t idle_timeout_ms; /* ends it after so long without a command, file operation or question;
                                 what detached commands do does not count; 0: never */
     const struct barchan_network_rules *network_rules; /* copied; NULL when `network` is off */
+    const struct barchan_secret *secrets; /* copied; at most 16; need a network that is not off */
+    size_t secret_count;
 } barchan_profile;
 
 typedef void (*barchan_sandbox_created_fn)(barchan_sandbox *sbx, const barchan_error *err,

@@ -117,7 +117,8 @@ typedef void (*barchan_fork_fn)(barchan_sandbox **forks, size_t count, const bar
  * template, mounts, env, limits, network (with the callbacks and `ud` of its rules), and a whole
  * lease from now on. They are this runtime's own, also when the sandbox is a detached one; of such
  * a one they have no network. The files are copied once, to the host's disk, and shared
- * copy-on-write; they go with the last of the forks. `forks` is an array of `count`. */
+ * copy-on-write; they go with the last of the forks. `forks` is an array of `count`. A sandbox with
+ * secrets (barchan/secret.h) is not forked: BARCHAN_EUNSUPPORTED. */
 BARCHAN_API int barchan_sandbox_fork(barchan_sandbox *sbx, barchan_sandbox **forks, size_t count,
                                      const barchan_fork_options *options, barchan_error *err);
 BARCHAN_API int barchan_sandbox_fork_start(barchan_snapshot_call **out, barchan_sandbox *sbx,

@@ -1,0 +1,75 @@
+/*
+ * A connection to a host with secrets: TLS ends here on both sides, and what passes between them
+ * are requests and answers that were understood.
+ *
+ *     program ~TLS~ [ request_stream -> secret_head ] ~TLS~ server, verified first
+ *             ~TLS~ [ response_stream <- ]            ~TLS~
+ *
+ * Nothing of a request leaves before the server's certificate has been verified for the host's
+ * name. One request is under way at a time. Every buffer has a maximum: a side that does not take
+ * what waits for it is not read for.
+ *
+ * intercept.c: TLS; intercept_http.c: what passes; intercept_move.c: sockets.
+ */
+#ifndef BC_EGRESS_INTERCEPT_H
+#define BC_EGRESS_INTERCEPT_H
+
+#include <openssl/types.h>
+#include "egress/internal.h"
+#include "egress/request_stream.h"
+#include "egress/response_stream.h"
+#include "egress/secret_head.h"
+
+/* Encrypted bytes that wait for a side before its other side is read; about as much again may come
+ * of one piece. And what is read of a program and waits. */
+#define BC_INTERCEPT_BYTES (64u << 10)
+/* Of plain bytes at once: a record of TLS. */
+#define BC_INTERCEPT_PIECE (16u << 10)
+
+typedef struct bc_intercept {
+    bc_relay *relay;
+    bc_bound_host *host;
+    SSL *ssl[2];         /* INNER: the server that the program sees; OUTER: a client */
+    BIO *in[2], *out[2]; /* theirs: encrypted bytes from and to a socket */
+    bool up[2];          /* its handshake is over */
+    bool ended[2];       /* nothing more is read there */
+    char failed[256];    /* why the server cannot be talked to */
+    bc_request_stream requests;
+    bc_buf request;       /* of the program's, not passed on yet */
+    bc_redactor strays;   /* placeholders in bodies */
+    uint32_t strays_told; /* in this request */
+    bc_response_stream response;
+    bc_buf answer; /* between the two of them */
+    bool answered; /* in the server's stead; that was told */
+    bool closing;  /* all that is for the program waits to be sent */
+} bc_intercept;
+
+/* intercept_move.c */
+/* Takes the relay's first bytes over. Negative: out of memory. */
+int bc_intercept_begin(bc_relay *relay, bc_bound_host *host);
+void bc_intercept_move(bc_relay *relay);
+void bc_intercept_wait(bc_relay *relay);
+void bc_intercept_timeout(bc_relay *relay);
+
+/* intercept.c */
+int bc_intercept_create(bc_intercept **out, bc_relay *relay, bc_bound_host *host);
+void bc_intercept_destroy(bc_intercept *intercept); /* NULL is ignored */
+/* Goes on with the handshakes. False: the relay was closed. */
+bool bc_intercept_shake(bc_intercept *intercept);
+/* Plain bytes: how many, 0 none now, -1 it said goodbye, -2 it broke off. */
+int bc_intercept_read(bc_intercept *intercept, int side, char *to, size_t room);
+/* Negative: it cannot go on. */
+int bc_intercept_write(bc_intercept *intercept, int side, const char *data, size_t len);
+/* How much waits to be sent there. */
+size_t bc_intercept_waiting(const bc_intercept *intercept, int side);
+
+/* intercept_http.c: passes on what can be. True: something moved; the relay may be closed. */
+bool bc_intercept_pass(bc_intercept *intercept);
+
+/* strays.c: placeholders that a program sends where no value can be put in. */
+void bc_strays_look(bc_relay *relay, const unsigned char *data, size_t len);
+void bc_strays_end(bc_relay *relay);
+/* Tells what has become of a secret. */
+void bc_secret_tell(const bc_relay *relay, const bc_secret *secret, bc_secret_note note);
+
+#endif

@@ -1,0 +1,249 @@
+/* What passes between the two ends: requests one way, answers the other. */
+#include <openssl/ssl.h>
+#include <stdio.h>
+#include <string.h>
+#include "egress/intercept.h"
+#include "egress/relay.h"
+#include "egress/secret_memory.h"
+
+/* A head with the values in it. */
+#define MAX_HEAD (BC_REQUEST_HEAD_MAX + (24u << 10))
+
+/* ---- the end ---- */
+
+static void say_goodbye(bc_intercept *x)
+{
+    if (x->up[INNER]) SSL_shutdown(x->ssl[INNER]);
+    x->closing = true;
+}
+
+/* Answers in the server's stead, as relay->verdict says, and ends the connection. */
+static void respond(bc_intercept *x, barchan_network_event_kind kind)
+{
+    char text[2048];
+    bc_relay *relay = x->relay;
+    x->answered = true;
+    relay->verdict.allowed = kind == BARCHAN_NETWORK_FAILED;
+    bc_relay_tell(relay, kind, relay->verdict.rule);
+    size_t len = bc_relay_write_response(relay, text, sizeof text);
+    if (x->response.begun || !x->up[INNER] || bc_intercept_write(x, INNER, text, len) < 0) {
+        bc_relay_abort(relay);
+        return;
+    }
+    say_goodbye(x);
+}
+
+static void fail(bc_intercept *x, const char *why)
+{
+    snprintf(x->relay->verdict.rule, sizeof x->relay->verdict.rule, "%s", why);
+    respond(x, BARCHAN_NETWORK_FAILED);
+}
+
+static void deny(bc_intercept *x, const char *why)
+{
+    bc_relay_deny(x->relay, why, "");
+    respond(x, BARCHAN_NETWORK_DENIED);
+}
+
+/* ---- requests ---- */
+
+static bool may_pass(bc_intercept *x, const bc_request_head *head)
+{
+    const char *why = NULL;
+    if (bc_relay_look_at_request(x->relay, head) == BC_SNIFF_BAD) {
+        respond(x, BARCHAN_NETWORK_DENIED);
+        return false;
+    }
+    if (head->absolute) why = "a request with a whole URL, as for a proxy, on a host with secrets";
+    if (head->upgrade) why = "a request for another protocol on a host with secrets";
+    if (strcmp(head->method, "TRACE") == 0) why = "TRACE on a host with secrets";
+    if (why != NULL) {
+        deny(x, why);
+    } else if (x->failed[0] != '\0') {
+        fail(x, x->failed);
+    }
+    return why == NULL && x->failed[0] == '\0';
+}
+
+/* What was noted, and the refusal if it is one. */
+static bool report_on(bc_intercept *x, const bc_secret_report *report)
+{
+    char text[512];
+    const bc_relay *relay = x->relay;
+    size_t cause = report->count;
+    for (size_t i = 0; i < report->count; i++) {
+        bc_secret_note note = report->notes[i].note;
+        if (!report->refused || note == BC_SECRET_OUTSIDE)
+            bc_secret_tell(relay, report->notes[i].secret, note);
+        if (note == BC_SECRET_OUTSIDE && report->notes[i].secret != NULL) {
+            x->strays_told |= 1u << (report->notes[i].secret - relay->egress->secrets->list);
+        } else if (note != BC_SECRET_USED && cause == report->count) {
+            cause = i;
+        }
+    }
+    if (!report->refused) return true;
+    bc_secret_note_text(report->notes[cause].secret, report->notes[cause].note, text, sizeof text);
+    deny(x, text);
+    return false;
+}
+
+/* The value is in `memory` from here to the encryption, and nowhere else. */
+static void pass_head(bc_intercept *x, const bc_request_head *head, const char *data)
+{
+    bc_secret_report report;
+    bc_secrets *secrets = x->relay->egress->secrets;
+    char *memory = bc_secret_alloc(MAX_HEAD + 1);
+    bc_buf out = {.mem = memory, .cap = MAX_HEAD + 1, .max = MAX_HEAD}; /* so it never grows */
+    x->strays_told = 0;
+    bc_redactor_forget(&x->strays);
+    if (memory == NULL) {
+        deny(x, "out of memory");
+    } else if (bc_secret_head_rewrite(x->host->secrets, x->host->count, head, data, &out, &report) <
+               0) {
+        deny(x, "the request's head is too long");
+    } else if (report_on(x, &report)) {
+        if (bc_response_expect(&x->response, strcmp(head->method, "HEAD") == 0, secrets->values) <
+                0 ||
+            bc_intercept_write(x, OUTER, bc_buf_data(&out), out.len) < 0) {
+            bc_relay_abort(x->relay);
+        }
+    }
+    bc_secret_free(memory, MAX_HEAD + 1);
+}
+
+static void pass_body(bc_intercept *x, const char *data, size_t len)
+{
+    const bc_secrets *secrets = x->relay->egress->secrets;
+    bc_redactor_look(&x->strays, data, len);
+    for (size_t i = 0; x->strays.hits != 0 && i < secrets->count; i++) {
+        uint32_t bit = 1u << i;
+        if ((x->strays.hits & bit & ~x->strays_told) == 0) continue;
+        bc_secret_tell(x->relay, &secrets->list[i], BC_SECRET_OUTSIDE);
+        x->strays_told |= bit;
+    }
+    x->strays.hits = 0;
+    if (bc_intercept_write(x, OUTER, data, len) < 0) bc_relay_abort(x->relay);
+}
+
+/* One head, or a piece of a body. False: it has to wait. */
+static bool pass_request(bc_intercept *x)
+{
+    size_t used;
+    bool between = bc_request_stream_is_between(&x->requests);
+    if (between && x->response.waiting) return false; /* one after another */
+    const char *data = bc_buf_data(&x->request);
+    bc_sniff seen = bc_request_stream_step(&x->requests, data, x->request.len, &used);
+    if (seen == BC_SNIFF_BAD) {
+        deny(x, "a malformed HTTP request");
+        return true;
+    }
+    if (used == 0) return false;
+    if (seen == BC_SNIFF_DONE) {
+        if (may_pass(x, &x->requests.head)) pass_head(x, &x->requests.head, data);
+    } else {
+        pass_body(x, data, used);
+    }
+    if (x->relay->stage != STAGE_OPEN) return true;
+    bc_buf_consume(&x->request, used);
+    return true;
+}
+
+/* The program says no more, and all of it that could be has been passed on. */
+static void end_inside(bc_intercept *x)
+{
+    bool between = bc_request_stream_is_between(&x->requests);
+    if (between && x->response.waiting) return;
+    if (between && x->request.len == 0) {
+        say_goodbye(x);
+    } else {
+        bc_relay_abort(x->relay);
+    }
+}
+
+static bool pass_requests(bc_intercept *x)
+{
+    bool moved = false;
+    char *to;
+    while (x->request.len < BC_INTERCEPT_BYTES - BC_INTERCEPT_PIECE &&
+           (to = bc_buf_reserve(&x->request, BC_INTERCEPT_PIECE)) != NULL) {
+        int n = bc_intercept_read(x, INNER, to, BC_INTERCEPT_PIECE);
+        if (n <= 0) break;
+        bc_buf_commit(&x->request, (size_t)n);
+        moved = true;
+    }
+    if (!x->up[OUTER] && x->failed[0] == '\0') return moved;
+    while (x->request.len > 0 && bc_intercept_waiting(x, OUTER) < BC_INTERCEPT_BYTES) {
+        if (!pass_request(x)) break;
+        moved = true;
+        if (x->relay->stage != STAGE_OPEN || x->closing) return moved;
+    }
+    if (x->ended[INNER] && bc_intercept_waiting(x, OUTER) < BC_INTERCEPT_BYTES) end_inside(x);
+    return moved;
+}
+
+/* ---- answers ---- */
+
+static void write_answer(bc_intercept *x)
+{
+    bc_buf *answer = &x->answer;
+    if (bc_intercept_write(x, INNER, bc_buf_data(answer), answer->len) < 0) {
+        bc_relay_abort(x->relay);
+    } else {
+        bc_buf_reset(answer);
+    }
+}
+
+/* The server says no more: between two answers, or at the end of one that has no length. One that
+ * is cut off must look like that to the program, too. */
+static void end_outside(bc_intercept *x, bool goodbye)
+{
+    bool was_waiting = x->response.waiting;
+    if (bc_response_end(&x->response, &x->answer) < 0) {
+        fail(x, x->response.why);
+        return;
+    }
+    write_answer(x);
+    if (x->relay->stage != STAGE_OPEN) return;
+    if (goodbye || !was_waiting) say_goodbye(x);
+    x->closing = true;
+}
+
+static void pass_answer(bc_intercept *x, const char *data, size_t len)
+{
+    int rc = bc_response_feed(&x->response, data, len, &x->answer);
+    write_answer(x);
+    if (x->relay->stage != STAGE_OPEN || rc == 0) return;
+    if (x->response.waiting) {
+        fail(x, x->response.why);
+    } else { /* "408, you have been silent for so long", say */
+        say_goodbye(x);
+    }
+}
+
+static bool pass_answers(bc_intercept *x)
+{
+    char plain[BC_INTERCEPT_PIECE];
+    bool moved = false;
+    while (x->up[INNER] && x->up[OUTER] && !x->closing && !x->ended[OUTER] &&
+           bc_intercept_waiting(x, INNER) < BC_INTERCEPT_BYTES) {
+        int n = bc_intercept_read(x, OUTER, plain, sizeof plain);
+        if (n == 0) break;
+        moved = true;
+        if (n < 0) {
+            end_outside(x, n == -1);
+        } else {
+            pass_answer(x, plain, (size_t)n);
+            bc_secret_wipe(plain, (size_t)n); /* a value may have been in it */
+        }
+        if (x->relay->stage != STAGE_OPEN) break;
+    }
+    return moved;
+}
+
+bool bc_intercept_pass(bc_intercept *x)
+{
+    if (x->closing || !bc_intercept_shake(x) || x->closing) return false;
+    bool moved = x->up[INNER] && pass_requests(x);
+    if (x->relay->stage != STAGE_OPEN || x->closing) return true;
+    return pass_answers(x) || moved;
+}

@@ -1,0 +1,57 @@
+/*
+ * Takes the values of secrets out of a stream of bytes, wherever its pieces were cut. Each byte of
+ * a value, or of its base64 form at any alignment, becomes a '*': the stream keeps its length.
+ *
+ * What is held back is exactly the longest end that may begin a value, so a stream that pauses is
+ * as complete as it can be. The set of values never changes; who rotates one makes a new set.
+ *
+ *     bc_redactor_feed(&redactor, data, len, &out) …; bc_redactor_end(&redactor, &out);
+ *
+ * Pure: no I/O, no clock.
+ */
+#ifndef BC_EGRESS_REDACTOR_H
+#define BC_EGRESS_REDACTOR_H
+
+#include <stdint.h>
+#include "base/buf.h"
+
+/* Longer ones no server takes in a header. */
+#define BC_REDACTOR_MAX_VALUE 4096u
+#define BC_REDACTOR_MAX_TAGS 32u
+
+typedef struct bc_patterns bc_patterns;
+
+typedef struct bc_pattern_source {
+    const char *data;
+    size_t len;   /* 1 to BC_REDACTOR_MAX_VALUE; 0: left out */
+    unsigned tag; /* below BC_REDACTOR_MAX_TAGS: what is told when it is found */
+    int base64;   /* its base64 forms, too */
+} bc_pattern_source;
+
+/* Copies the sources into memory of bc_secret_alloc. NULL: out of memory. One reference. */
+bc_patterns *bc_patterns_create(const bc_pattern_source *sources, size_t count);
+bc_patterns *bc_patterns_ref(bc_patterns *patterns);
+void bc_patterns_unref(bc_patterns *patterns); /* NULL is ignored */
+
+typedef struct bc_redactor {
+    bc_patterns *patterns;
+    uint16_t *states; /* how much of each pattern the last bytes are */
+    char *held;
+    size_t held_len;
+    size_t active; /* states that are not 0 */
+    uint32_t hits; /* a bit for each tag that was found; the caller clears it */
+} bc_redactor;
+
+/* 0 or BARCHAN_ENOMEM. Takes a reference of its own. */
+int bc_redactor_init(bc_redactor *redactor, bc_patterns *patterns);
+void bc_redactor_clear(bc_redactor *redactor); /* zeroed is fine */
+/* Appends what may pass to `out`. 0, or the buffer's failure. */
+int bc_redactor_feed(bc_redactor *redactor, const char *data, size_t len, bc_buf *out);
+/* Appends what was held back, and begins anew. */
+int bc_redactor_end(bc_redactor *redactor, bc_buf *out);
+/* Begins anew; what was held back is gone. */
+void bc_redactor_forget(bc_redactor *redactor);
+/* Only looks: sets `hits`. Not together with feed. */
+void bc_redactor_look(bc_redactor *redactor, const char *data, size_t len);
+
+#endif

@@ -1,0 +1,323 @@
+#include "response_stream.h"
+
+#include <string.h>
+#include "egress/secret.h"
+#include "egress/secret_memory.h"
+
+enum { HEAD, BODY, CHUNK_LINE, CHUNK, CHUNK_END, TRAILER, UNTIL_END };
+
+typedef struct answer {
+    int status;
+    bool chunked, coded, has_length;
+    int64_t length;
+    int minor;
+} answer;
+
+static int refuse(bc_response_stream *stream, const char *why)
+{
+    stream->why = why;
+    return -1;
+}
+
+int bc_response_init(bc_response_stream *stream, bc_patterns *patterns)
+{
+    *stream = (bc_response_stream){.state = HEAD};
+    bc_buf_init(&stream->line, BC_RESPONSE_HEAD_MAX);
+    bc_buf_init(&stream->part, 1u << 20);
+    return bc_redactor_init(&stream->redactor, patterns);
+}
+
+/* A server may show a value wherever it likes. */
+static void wipe(bc_buf *buf)
+{
+    bc_secret_wipe(bc_buf_data(buf), buf->len);
+    bc_buf_reset(buf);
+}
+
+void bc_response_clear(bc_response_stream *stream)
+{
+    bc_redactor_clear(&stream->redactor);
+    wipe(&stream->line);
+    bc_buf_clear(&stream->line);
+    bc_buf_clear(&stream->part);
+}
+
+int bc_response_expect(bc_response_stream *stream, bool head_only, bc_patterns *patterns)
+{
+    if (stream->redactor.patterns != patterns) {
+        bc_redactor_clear(&stream->redactor);
+        int rc = bc_redactor_init(&stream->redactor, patterns);
+        if (rc < 0) return rc;
+    }
+    stream->waiting = true;
+    stream->head_only = head_only;
+    stream->begun = false;
+    stream->interim = 0;
+    return 0;
+}
+
+/* ---- the head ---- */
+
+static bool is_name_char(char c)
+{
+    return c > ' ' && c < 0x7f && strchr("\"(),/:;<=>?@[\\]{}", c) == NULL;
+}
+
+/* HTTP/1.x SP 3DIGIT [ SP reason ] */
+static bool read_status(const char *line, size_t len, answer *out)
+{
+    if (len < 12 || memcmp(line, "HTTP/1.", 7) != 0 || line[8] != ' ') return false;
+    if (line[7] != '0' && line[7] != '1') return false;
+    out->minor = line[7] - '0';
+    for (size_t i = 9; i < 12; i++) {
+        if (line[i] < '0' || line[i] > '9') return false;
+        out->status = out->status * 10 + (line[i] - '0');
+    }
+    return out->status >= 100 && (len == 12 || line[12] == ' ');
+}
+
+static bool read_length(const char *value, size_t len, answer *out)
+{
+    if (out->has_length || len == 0 || len > 18) return false;
+    out->has_length = true;
+    for (size_t i = 0; i < len; i++) {
+        if (value[i] < '0' || value[i] > '9') return false;
+        out->length = out->length * 10 + (value[i] - '0');
+    }
+    return true;
+}
+
+static bool read_field(const char *line, size_t len, answer *out)
+{
+    size_t name = 0;
+    while (name < len && is_name_char(line[name]))
+        name++;
+    if (name == 0 || name == len || line[name] != ':') return false;
+    const char *value = line + name + 1;
+    size_t value_len = len - name - 1;
+    while (value_len > 0 && (*value == ' ' || *value == '\t')) {
+        value++;
+        value_len--;
+    }
+    while (value_len > 0 && (value[value_len - 1] == ' ' || value[value_len - 1] == '\t'))
+        value_len--;
+    if (bc_same_word(line, name, "content-length")) return read_length(value, value_len, out);
+    if (bc_same_word(line, name, "transfer-encoding")) {
+        if (out->chunked || !bc_same_word(value, value_len, "chunked")) return false;
+        out->chunked = true;
+    }
+    if (bc_same_word(line, name, "content-encoding") && value_len > 0 &&
+        !bc_same_word(value, value_len, "identity")) {
+        out->coded = true;
+    }
+    return true;
+}
+
+static bool read_head(const char *data, size_t len, answer *out)
+{
+    size_t at = 0, fields = 0;
+    for (;;) {
+        size_t end = at;
+        while (end < len && data[end] != '\r' && data[end] != '\n' && data[end] != '\0')
+            end++;
+        if (end + 1 >= len || data[end] != '\r' || data[end + 1] != '\n') return false;
+        if (end == at) return at > 0 && end + 2 == len && !(out->chunked && out->has_length);
+        bool good = at == 0 ? read_status(data, end, out) : read_field(data + at, end - at, out);
+        if (!good || fields++ > BC_RESPONSE_MAX_FIELDS) return false;
+        at = end + 2;
+    }
+}
+
+static void finish(bc_response_stream *stream)
+{
+    stream->waiting = false;
+    stream->state = HEAD;
+}
+
+/* What follows the head. */
+static int begin_body(bc_response_stream *stream, const answer *a)
+{
+    if (stream->head_only || a->status == 204 || a->status == 304) {
+        finish(stream);
+        return 0;
+    }
+    if (a->coded) return refuse(stream, "the server's answer has a content coding");
+    stream->left = a->length;
+    if (a->chunked) {
+        stream->state = CHUNK_LINE;
+    } else if (!a->has_length) {
+        stream->state = UNTIL_END;
+        stream->last = true;
+    } else if (a->length > 0) {
+        stream->state = BODY;
+    } else {
+        finish(stream);
+    }
+    return 0;
+}
+
+static int use_head(bc_response_stream *stream, bc_buf *out)
+{
+    answer a = {0};
+    bc_buf *line = &stream->line;
+    if (!read_head(bc_buf_data(line), line->len, &a) || (a.chunked && a.minor == 0)) {
+        return refuse(stream, "the server's answer is malformed");
+    }
+    if (a.status == 101) return refuse(stream, "the server speaks another protocol");
+    bool interim = a.status < 200;
+    if (interim && ++stream->interim > BC_RESPONSE_MAX_INTERIM) {
+        return refuse(stream, "the server gives no answer");
+    }
+    if (!interim && begin_body(stream, &a) < 0) return -1;
+    if (bc_redactor_feed(&stream->redactor, bc_buf_data(line), line->len, out) < 0 ||
+        bc_redactor_end(&stream->redactor, out) < 0) {
+        return refuse(stream, "out of memory");
+    }
+    stream->begun = !interim;
+    wipe(line);
+    bc_buf_clear(line);
+    return 0;
+}
+
+/* Gathers a head: how many bytes of `data` it took. */
+static long step_head(bc_response_stream *stream, const char *data, size_t len, bc_buf *out)
+{
+    bc_buf *line = &stream->line;
+    size_t at = 0;
+    while (at < len) {
+        const char *end = memchr(data + at, '\n', len - at);
+        size_t n = end == NULL ? len - at : (size_t)(end - data) + 1 - at;
+        if (bc_buf_append(line, data + at, n) < 0) {
+            return refuse(stream, "the server's head is too long");
+        }
+        at += n;
+        const char *all = bc_buf_data(line);
+        if (end != NULL && line->len >= 4 && memcmp(all + line->len - 4, "\r\n\r\n", 4) == 0) {
+            return use_head(stream, out) < 0 ? -1 : (long)at;
+        }
+    }
+    return (long)at;
+}
+
+/* ---- the body ---- */
+
+static int write_chunk(bc_response_stream *stream, bc_buf *out)
+{
+    bc_buf *part = &stream->part;
+    if (part->len == 0) return 0;
+    int rc = bc_buf_appendf(out, "%zx\r\n", part->len);
+    if (rc == 0) rc = bc_buf_append(out, bc_buf_data(part), part->len);
+    if (rc == 0) rc = bc_buf_append_string(out, "\r\n");
+    bc_buf_reset(part);
+    return rc;
+}
+
+static int pass(bc_response_stream *stream, const char *data, size_t len, bc_buf *out)
+{
+    bool chunk = stream->state == CHUNK;
+    int rc = bc_redactor_feed(&stream->redactor, data, len, chunk ? &stream->part : out);
+    if (rc == 0 && chunk) rc = write_chunk(stream, out);
+    return rc < 0 ? refuse(stream, "out of memory") : 0;
+}
+
+static int end_body(bc_response_stream *stream, bc_buf *out, bool chunked)
+{
+    int rc = bc_redactor_end(&stream->redactor, chunked ? &stream->part : out);
+    if (rc == 0 && chunked) rc = write_chunk(stream, out);
+    if (rc == 0 && chunked) rc = bc_buf_append_string(out, "0\r\n\r\n");
+    finish(stream);
+    return rc < 0 ? refuse(stream, "out of memory") : 0;
+}
+
+static long step_body(bc_response_stream *stream, const char *data, size_t len, bc_buf *out)
+{
+    size_t n =
+        stream->state == UNTIL_END || (uint64_t)stream->left > len ? len : (size_t)stream->left;
+    if (pass(stream, data, n, out) < 0) return -1;
+    if (stream->state == UNTIL_END) return (long)n;
+    stream->left -= (int64_t)n;
+    if (stream->left > 0) return (long)n;
+    if (stream->state == CHUNK) {
+        stream->state = CHUNK_END;
+    } else if (end_body(stream, out, false) < 0) {
+        return -1;
+    }
+    return (long)n;
+}
+
+/* 1*HEX [ ";" … ] */
+static int use_size(bc_response_stream *stream, const char *line, size_t len)
+{
+    size_t at = 0;
+    stream->left = 0;
+    for (; at < len && at < 15; at++) { /* 15 digits fit 63 bits */
+        char c = line[at];
+        int digit = c >= '0' && c <= '9'   ? c - '0'
+                    : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                    : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                           : -1;
+        if (digit < 0) break;
+        stream->left = stream->left << 4 | digit;
+    }
+    if (at == 0) return -1;
+    while (at < len && line[at] == ' ')
+        at++; /* some servers pad it */
+    if (at < len && line[at] != ';') return -1;
+    stream->state = stream->left > 0 ? CHUNK : TRAILER;
+    return 0;
+}
+
+static int use_line(bc_response_stream *stream, const char *line, size_t len, bc_buf *out)
+{
+    if (memchr(line, '\r', len) != NULL || memchr(line, '\0', len) != NULL) return -1;
+    if (stream->state == CHUNK_LINE) return use_size(stream, line, len);
+    if (stream->state == TRAILER) {
+        /* Trailers are left out: nobody here needs one. */
+        if (len > 0) return ++stream->interim > BC_RESPONSE_MAX_FIELDS ? -1 : 0;
+        return end_body(stream, out, true);
+    }
+    stream->state = CHUNK_LINE;
+    return len == 0 ? 0 : -1;
+}
+
+static long step_line(bc_response_stream *stream, const char *data, size_t len, bc_buf *out)
+{
+    bc_buf *line = &stream->line;
+    const char *end = memchr(data, '\n', len);
+    size_t n = end == NULL ? len : (size_t)(end - data) + 1;
+    if (line->len + n > BC_RESPONSE_LINE_MAX || bc_buf_append(line, data, n) < 0) {
+        return refuse(stream, "the server's answer is malformed");
+    }
+    if (end == NULL) return (long)n;
+    const char *text = bc_buf_data(line);
+    bool good = line->len >= 2 && text[line->len - 2] == '\r' &&
+                use_line(stream, text, line->len - 2, out) == 0;
+    wipe(line);
+    return good ? (long)n : refuse(stream, "the server's answer is malformed");
+}
+
+int bc_response_feed(bc_response_stream *stream, const char *data, size_t len, bc_buf *out)
+{
+    while (len > 0) {
+        long n;
+        if (!stream->waiting) return refuse(stream, "the server speaks unasked");
+        switch (stream->state) {
+        case HEAD: n = step_head(stream, data, len, out); break;
+        case BODY:
+        case CHUNK:
+        case UNTIL_END: n = step_body(stream, data, len, out); break;
+        default: n = step_line(stream, data, len, out); break;
+        }
+        if (n < 0) return -1;
+        data += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int bc_response_end(bc_response_stream *stream, bc_buf *out)
+{
+    if (!stream->waiting) return 0;
+    if (stream->state == UNTIL_END) return end_body(stream, out, false);
+    return refuse(stream, "the server ended within its answer");
+}

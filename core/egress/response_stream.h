@@ -1,0 +1,48 @@
+/*
+ * The answers on one HTTP/1 connection on their way into the sandbox: their framing is followed, so
+ * that values are found in what a program will read, however the server has cut it, and taken out
+ * (redactor.h). Chunks are written anew; lengths stay.
+ *
+ * Stricter than a browser: what two readers could frame in two ways is refused.
+ *
+ * Pure: no I/O.
+ */
+#ifndef BC_EGRESS_RESPONSE_STREAM_H
+#define BC_EGRESS_RESPONSE_STREAM_H
+
+#include <stdbool.h>
+#include "egress/redactor.h"
+
+#define BC_RESPONSE_HEAD_MAX (64u << 10)
+#define BC_RESPONSE_MAX_FIELDS 256
+#define BC_RESPONSE_LINE_MAX 4096u /* of a chunk's size or a trailer */
+/* Heads with 1xx before the one that counts. */
+#define BC_RESPONSE_MAX_INTERIM 16
+
+typedef struct bc_response_stream {
+    bc_redactor redactor;
+    bc_buf line; /* a head, or a line of the framing, that is not whole yet */
+    bc_buf part; /* a part of a chunk */
+    int state;
+    bool waiting;   /* a request has no whole answer yet */
+    bool head_only; /* of HEAD */
+    bool begun;     /* a part of this answer has been passed on */
+    bool last;      /* nothing can follow on this connection */
+    int interim;
+    int64_t left;    /* of the body or chunk */
+    const char *why; /* it was refused */
+} bc_response_stream;
+
+/* 0 or BARCHAN_ENOMEM. */
+int bc_response_init(bc_response_stream *stream, bc_patterns *patterns);
+void bc_response_clear(bc_response_stream *stream); /* zeroed is fine */
+/* A request is on its way: exactly one answer is expected. The values may have changed: `patterns`
+ * are those that are taken out of this answer. 0 or BARCHAN_ENOMEM. */
+int bc_response_expect(bc_response_stream *stream, bool head_only, bc_patterns *patterns);
+/* Takes all of it and appends what is for the program. Negative: refused, `why` says why; out of
+ * memory is refused, too. */
+int bc_response_feed(bc_response_stream *stream, const char *data, size_t len, bc_buf *out);
+/* The server says no more. Negative: in the midst of an answer. */
+int bc_response_end(bc_response_stream *stream, bc_buf *out);
+
+#endif

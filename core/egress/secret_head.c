@@ -1,0 +1,225 @@
+#include "secret_head.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct span {
+    const char *data;
+    size_t len;
+} span;
+
+typedef struct rewrite {
+    const bc_secret *const *secrets;
+    size_t count;
+    const bc_request_head *head;
+    span target;
+    bc_secret_report *report;
+    uint32_t written; /* a bit for each secret whose field has been written */
+} rewrite;
+
+void bc_secret_note_text(const bc_secret *secret, bc_secret_note note, char *text, size_t cap)
+{
+    static const char *const words[BC_SECRET_NOTE_COUNT] = {
+        "put into ",
+        "not used: its placeholder stands outside of ",
+        "not used: it is not for this method",
+        "not used: it is not for this path",
+        "not used: its placeholder stands in another form in ",
+        "not used: its placeholder is sent without TLS, or to another host",
+        ""};
+    if (secret == NULL || note == BC_SECRET_OWN) {
+        snprintf(text, cap, "authorization of the program's own, on a host with secrets");
+        return;
+    }
+    bool named =
+        note != BC_SECRET_NO_METHOD && note != BC_SECRET_NO_PATH && note != BC_SECRET_UNSAFE;
+    snprintf(text, cap, "secret %s: %s%s", secret->name, words[note], named ? secret->header : "");
+}
+
+static void note(bc_secret_report *report, const bc_secret *secret, bc_secret_note what)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        if (report->notes[i].secret == secret && report->notes[i].note == what) return;
+    }
+    if (report->count == BC_SECRET_MAX_NOTES) return;
+    report->notes[report->count].secret = secret;
+    report->notes[report->count++].note = what;
+}
+
+/* ---- lines ---- */
+
+/* The line at *at, without its CRLF; steps behind it. */
+static span next_line(const char *data, size_t len, size_t *at)
+{
+    const char *end = memchr(data + *at, '\r', len - *at);
+    span line = {data + *at, end == NULL ? len - *at : (size_t)(end - data) - *at};
+    *at += line.len + 2 < len - *at ? line.len + 2 : len - *at;
+    return line;
+}
+
+static span trim(span s)
+{
+    while (s.len > 0 && (s.data[0] == ' ' || s.data[0] == '\t')) {
+        s.data++;
+        s.len--;
+    }
+    while (s.len > 0 && (s.data[s.len - 1] == ' ' || s.data[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}
+
+static void split(span line, span *name, span *value)
+{
+    const char *colon = memchr(line.data, ':', line.len);
+    size_t len = colon == NULL ? line.len : (size_t)(colon - line.data);
+    *name = (span){line.data, len};
+    *value = colon == NULL ? (span){line.data, 0} : trim((span){colon + 1, line.len - len - 1});
+}
+
+static bool is_taken_out(span name)
+{
+    static const char *const names[] = {"accept-encoding",
+                                        "range",
+                                        "if-range",
+                                        "te",
+                                        "connection",
+                                        "keep-alive",
+                                        "proxy-authorization",
+                                        "proxy-connection",
+                                        "max-forwards",
+                                        "http2-settings"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (bc_same_word(name.data, name.len, names[i])) return true;
+    }
+    return false;
+}
+
+static bool is_guarded(const rewrite *r, span name)
+{
+    if (bc_same_word(name.data, name.len, "authorization")) return true;
+    for (size_t i = 0; i < r->count; i++) {
+        if (bc_same_word(name.data, name.len, r->secrets[i]->header)) return true;
+    }
+    return false;
+}
+
+static void look_for_strays(const rewrite *r, span text)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        if (bc_secret_is_in(r->secrets[i], text.data, text.len))
+            note(r->report, r->secrets[i], BC_SECRET_OUTSIDE);
+    }
+}
+
+/* ---- authorization ---- */
+
+static bool fits(const rewrite *r, const bc_secret *secret)
+{
+    if (!bc_secret_has_method(secret, r->head->method)) {
+        note(r->report, secret, BC_SECRET_NO_METHOD);
+    } else if (!bc_secret_has_path(secret, r->target.data, r->target.len)) {
+        note(r->report, secret, BC_SECRET_NO_PATH);
+    } else {
+        return true;
+    }
+    return false;
+}
+
+/* The secret whose value is to stand in this field; -1: the field is taken out, and noted. */
+static int choose(const rewrite *r, span name, span value)
+{
+    bool known = false;
+    for (size_t i = 0; i < r->count; i++) {
+        const bc_secret *secret = r->secrets[i];
+        bool its_own = bc_same_word(name.data, name.len, secret->header);
+        if (its_own && bc_secret_is_asked_for(secret, value.data, value.len)) {
+            return fits(r, secret) ? (int)i : -1;
+        }
+        if (!bc_secret_is_in(secret, value.data, value.len)) continue;
+        note(r->report, secret, its_own ? BC_SECRET_MALFORMED : BC_SECRET_OUTSIDE);
+        known = true;
+    }
+    if (!known) note(r->report, NULL, BC_SECRET_OWN);
+    return -1;
+}
+
+static bool is_strict(const rewrite *r)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        if (r->secrets[i]->refuse) return true;
+    }
+    return false;
+}
+
+static int write_secret(rewrite *r, size_t index, bc_buf *out)
+{
+    const bc_secret *secret = r->secrets[index];
+    if (r->written & 1u << index) return 0; /* a second one of these is one too many */
+    r->written |= 1u << index;
+    note(r->report, secret, BC_SECRET_USED);
+    int rc = bc_buf_append_string(out, secret->header);
+    if (rc == 0) rc = bc_buf_append_string(out, ": ");
+    if (rc == 0) rc = bc_secret_write(secret, out);
+    return rc == 0 ? bc_buf_append_string(out, "\r\n") : rc;
+}
+
+static int write_field(rewrite *r, span line, bc_buf *out)
+{
+    span name, value;
+    split(line, &name, &value);
+    if (is_guarded(r, name)) {
+        int index = choose(r, name, value);
+        return index < 0 ? 0 : write_secret(r, (size_t)index, out);
+    }
+    look_for_strays(r, line);
+    if (bc_same_word(name.data, name.len, "connection") &&
+        bc_same_word(value.data, value.len, "close"))
+        return bc_buf_append_string(out, "Connection: close\r\n");
+    if (is_taken_out(name)) return 0;
+    int rc = bc_buf_append(out, line.data, line.len);
+    return rc == 0 ? bc_buf_append_string(out, "\r\n") : rc;
+}
+
+/* ---- the head ---- */
+
+static int write_request_line(rewrite *r, span line, bc_buf *out)
+{
+    const char *first = memchr(line.data, ' ', line.len);
+    size_t at = first == NULL ? line.len : (size_t)(first + 1 - line.data);
+    const char *second = memchr(line.data + at, ' ', line.len - at);
+    r->target =
+        (span){line.data + at, second == NULL ? line.len - at : (size_t)(second - line.data) - at};
+    look_for_strays(r, line);
+    int rc = bc_buf_append(out, line.data, line.len);
+    return rc == 0 ? bc_buf_append_string(out, "\r\n") : rc;
+}
+
+static bool has_refusal(const bc_secret_report *report)
+{
+    for (size_t i = 0; i < report->count; i++) {
+        bc_secret_note what = report->notes[i].note;
+        if (what != BC_SECRET_USED && what != BC_SECRET_OUTSIDE) return true;
+    }
+    return false;
+}
+
+int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count,
+                           const bc_request_head *head, const char *data, bc_buf *out,
+                           bc_secret_report *report)
+{
+    rewrite r = {.secrets = secrets, .count = count, .head = head, .report = report};
+    size_t at = 0;
+    int rc = 0;
+    *report = (bc_secret_report){.count = 0};
+    while (data[at] == '\r')
+        at += 2; /* the empty lines before it */
+    rc = write_request_line(&r, next_line(data, head->head_len, &at), out);
+    while (rc == 0) {
+        span line = next_line(data, head->head_len, &at);
+        if (line.len == 0) break;
+        rc = write_field(&r, line, out);
+    }
+    if (rc == 0) rc = bc_buf_append_string(out, "Accept-Encoding: identity\r\n\r\n");
+    report->refused = is_strict(&r) && has_refusal(report);
+    return rc;
+}

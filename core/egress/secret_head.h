@@ -1,0 +1,47 @@
+/*
+ * A request's head on its way to a host with secrets: placeholders become values here, and nowhere
+ * else. The head has been read by request_head.h before: its lines are lines, its names are names.
+ *
+ * Taken out of every head: the program's own authorization, and what asks for an answer that could
+ * not be searched (Accept-Encoding becomes identity; Range, TE) or is for one hop (Connection,
+ * Keep-Alive, Proxy-*, Max-Forwards).
+ */
+#ifndef BC_EGRESS_SECRET_HEAD_H
+#define BC_EGRESS_SECRET_HEAD_H
+
+#include "egress/request_head.h"
+#include "egress/secret.h"
+
+/* What has happened to one secret, or to none in particular. */
+typedef enum bc_secret_note {
+    BC_SECRET_USED,      /* the value was put in */
+    BC_SECRET_OUTSIDE,   /* the placeholder stands in another place of the head */
+    BC_SECRET_NO_METHOD, /* in its place, but the request is none that it is for */
+    BC_SECRET_NO_PATH,
+    BC_SECRET_MALFORMED, /* in its header, but not in its form */
+    BC_SECRET_UNSAFE,    /* the placeholder is sent without TLS, or to another host */
+    BC_SECRET_OWN,       /* authorization of the program's own; secret NULL */
+    BC_SECRET_NOTE_COUNT
+} bc_secret_note;
+
+#define BC_SECRET_MAX_NOTES 24u
+
+typedef struct bc_secret_report {
+    struct {
+        const bc_secret *secret;
+        bc_secret_note note;
+    } notes[BC_SECRET_MAX_NOTES]; /* each once */
+    size_t count;
+    bool refused; /* by on_guest_authorization: nothing was written */
+} bc_secret_report;
+
+/* "GITHUB_TOKEN was put into Authorization", …; one line, without any value. */
+void bc_secret_note_text(const bc_secret *secret, bc_secret_note note, char *text, size_t cap);
+
+/* Appends the head to send to `out`, whose memory the caller wipes. `secrets`: those that are bound
+ * to the host and port, at least one. `data`: head->head_len bytes. 0, or the buffer's failure. */
+int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count,
+                           const bc_request_head *head, const char *data, bc_buf *out,
+                           bc_secret_report *report);
+
+#endif

@@ -1,0 +1,100 @@
+/*
+ * Secrets: commands use them, and never have them.
+ *
+ * A sandbox gets a placeholder in the environment variable `name`. A program sends it as it would
+ * send the secret. For the hosts of secrets, and no others, this library stands in the middle of
+ * TLS: it has a certificate authority of its own for each sandbox, whose key exists in the memory
+ * of this process only, and whose certificate the programs in the sandbox trust. It reads each
+ * request, and where the placeholder stands in the secret's header, in the secret's form, it puts
+ * the value there and sends the request on to the real server, whose certificate it has verified
+ * before. The value is never in the sandbox, nor in any error, event, log or result.
+ *
+ *     const char *hosts[] = {"api.example.com", NULL};
+ *     barchan_secret secret = {.struct_size = sizeof secret, .name = "API_TOKEN", .value = token,
+ *                              .value_len = strlen(token), .hosts = hosts};
+ *     profile.secrets = &secret; profile.secret_count = 1;
+ *     sandbox$ curl -H "Authorization: Bearer $API_TOKEN" https://api.example.com/user
+ *
+ * When. A value is put in only over verified TLS, for a host and port of `hosts`, a method of
+ * `methods` and a path of `paths`, in the place of `header`, when what the program sent there is
+ * `format` with the placeholder in it. A program that sends no such header gets none added. A
+ * placeholder elsewhere (URL, body, another header, plain HTTP) stays what it is: a word that is
+ * worth nothing. Redirects are the program's to follow, and each request is looked at anew.
+ * Each use, and each attempt that was none, is an event (BARCHAN_NETWORK_SECRET, barchan/network.h)
+ * and what is refused also one that is denied. What goes to other hosts over TLS cannot be seen.
+ *
+ * The program's own authorization. On the hosts of secrets the field Authorization and every
+ * secret's `header` are ours: what is there and is not a placeholder in its form and place is taken
+ * out, or the request refused with 403 (`on_guest_authorization`), so that commands cannot act
+ * there as somebody else.
+ *
+ * Requests. HTTP/1.1 and 1.0, one after another; HTTP/2, upgrades, TRACE, absolute URLs and
+ * malformed heads are refused. They ask for no content coding, and not for a part of a body
+ * (Range), so that answers can be searched. Answers have every byte of a value, and of its base64
+ * forms, replaced by '*'; those with a content coding are refused. A server that shows a value in
+ * another form (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is not held
+ * back: bind secrets to hosts, methods and paths that do not.
+ *
+ * Trust. /run/barchan/ca-bundle.pem in the sandbox holds the certificates that this machine trusts
+ * and the sandbox's own, /run/barchan/ca.pem the latter only. SSL_CERT_FILE, CURL_CA_BUNDLE,
+ * REQUESTS_CA_BUNDLE, PIP_CERT, GIT_SSL_CAINFO, AWS_CA_BUNDLE, CARGO_HTTP_CAINFO and, for the
+ * latter, NODE_EXTRA_CA_CERTS name them, unless the profile's `env` sets these. Programs with
+ * another idea of trust (Java's, pinned certificates) cannot talk to hosts with secrets.
+ *
+ * The profile needs a network that allows each host; a secret is no permission to connect. With a
+ * detached sandbox the holder's process has the secrets: whoever connects cannot set them. A
+ * sandbox with secrets is not forked; a snapshot of it has its files, and no values.
+ *
+ * Refused when the sandbox is made: a value under 16 bytes or with control characters, no hosts, a
+ * wildcard, an address, a host that the network refuses, a header that frames requests, a `name`
+ * that is taken.
+ */
+#ifndef BARCHAN_SECRET_H
+#define BARCHAN_SECRET_H
+
+#include <stddef.h>
+#include <barchan/sandbox.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define BARCHAN_SECRET_MIN_BYTES 16
+#define BARCHAN_SECRET_MAX_BYTES 4096
+
+typedef enum barchan_guest_authorization {
+    BARCHAN_GUEST_AUTHORIZATION_STRIP = 0, /* the field is taken out of the request */
+    BARCHAN_GUEST_AUTHORIZATION_REFUSE = 1 /* the request is answered with 403 */
+} barchan_guest_authorization;
+
+/* All of it is copied. The caller should wipe its own copy of the value. */
+typedef struct barchan_secret {
+    size_t struct_size;
+    const char *name;  /* of the variable: letters, digits and '_' */
+    const char *value; /* 16 to 4096 printable ASCII characters, no space at either end */
+    size_t value_len;
+    const char *const *hosts; /* "api.example.com" or "api.example.com:8443", exactly; 443 if no
+                                 port; 1 to 16, NULL-terminated; not port 80 */
+    const char *header;       /* NULL: "Authorization" */
+    const char *format;       /* with one "{}"; NULL: "Bearer {}", with `user` "Basic {}" */
+    const char *user;         /* not NULL: "{}" is the base64 form of user:value, and programs send
+                                 that of any user name with the placeholder */
+    const char *const *methods; /* NULL: all; "GET", …, exactly; at most 16 */
+    const char *const *paths;   /* NULL: all; "/repos" is that and what is below it; at most 16. One
+                                   with "..", "//" or an escaped dot or slash is none of them */
+    const char *ca_file; /* verifies the server with these certificates (PEM) instead of those
+                            that this machine trusts; one for each host */
+    /* Of all secrets of a host the strictest holds. An int's worth each, so that none is padding.
+     */
+    size_t on_guest_authorization; /* a barchan_guest_authorization */
+} barchan_secret;
+
+/* Another value under the same placeholder, for requests from now on; the last one is still taken
+ * out of answers. BARCHAN_ENOTFOUND: the sandbox has no secret of this name. */
+BARCHAN_API int barchan_sandbox_set_secret(barchan_sandbox *sbx, const char *name,
+                                           const char *value, size_t value_len, barchan_error *err);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

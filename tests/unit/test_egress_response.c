@@ -1,0 +1,170 @@
+/* Answers, cut at every place: what a program gets, and what is refused. */
+#include <string.h>
+#include "egress/response_stream.h"
+#include "suite.h"
+
+#define VALUE "0123456789abcdef"
+#define STARS "****************"
+#define OK "HTTP/1.1 200 OK\r\n"
+
+static bc_patterns *patterns;
+
+static void setup(void)
+{
+    const bc_pattern_source source = {VALUE, strlen(VALUE), 0, 1};
+    patterns = bc_patterns_create(&source, 1);
+}
+
+static void teardown(void)
+{
+    bc_patterns_unref(patterns);
+}
+
+typedef struct outcome {
+    int rc;
+    bool waiting, last;
+    const char *why;
+    char text[4096];
+} outcome;
+
+/* In pieces of `piece` bytes, then the end. */
+static outcome receive(const char *answer, bool head_only, size_t piece, bool end)
+{
+    bc_response_stream stream;
+    outcome o = {0};
+    bc_buf out;
+    size_t len = strlen(answer);
+    bc_buf_init(&out, sizeof o.text - 1);
+    ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
+    ck_assert_int_eq(bc_response_expect(&stream, head_only, patterns), 0);
+    for (size_t at = 0; o.rc == 0 && at < len; at += piece)
+        o.rc = bc_response_feed(&stream, answer + at, len - at < piece ? len - at : piece, &out);
+    if (o.rc == 0 && end) o.rc = bc_response_end(&stream, &out);
+    o.waiting = stream.waiting;
+    o.last = stream.last;
+    o.why = stream.why;
+    memcpy(o.text, bc_buf_data(&out), out.len);
+    bc_response_clear(&stream);
+    bc_buf_clear(&out);
+    return o;
+}
+
+static void gives(const char *answer, bool head_only, bool end, const char *expected)
+{
+    for (size_t piece = 1; piece <= strlen(answer); piece++) {
+        outcome o = receive(answer, head_only, piece, end);
+        ck_assert_msg(o.rc == 0, "%s: %s", answer, o.why);
+        ck_assert(!o.waiting);
+        if (expected != NULL) ck_assert_str_eq(o.text, expected);
+        ck_assert_ptr_null(strstr(o.text, VALUE));
+    }
+}
+
+static void is_refused(const char *answer, const char *words)
+{
+    for (size_t piece = 1; piece <= strlen(answer); piece++) {
+        outcome o = receive(answer, false, piece, true);
+        ck_assert_msg(o.rc < 0, "%s", answer);
+        ck_assert_msg(strstr(o.why, words) != NULL, "%s: %s", answer, o.why);
+    }
+}
+
+START_TEST(answers_with_a_length)
+{
+    gives(OK "Content-Length: 18\r\n\r\n<" VALUE ">", false, false,
+          OK "Content-Length: 18\r\n\r\n<" STARS ">");
+    gives(OK "Content-Length: 0\r\nX: " VALUE "\r\n\r\n", false, false,
+          OK "Content-Length: 0\r\nX: " STARS "\r\n\r\n");
+    gives("HTTP/1.1 404 " VALUE "\r\nContent-Length: 0\r\n\r\n", false, false, NULL);
+    /* The beginning of one is given out at the end. */
+    gives(OK "Content-Length: 4\r\n\r\n0123", false, false, OK "Content-Length: 4\r\n\r\n0123");
+}
+END_TEST
+
+START_TEST(answers_in_chunks)
+{
+    static const char *const answers[] = {
+        OK "Transfer-Encoding: chunked\r\n\r\n8\r\n01234567\r\n8\r\n89abcdef\r\n0\r\n\r\n",
+        OK "Transfer-Encoding: chunked\r\n\r\n1;x=" VALUE "\r\n0\r\nF  \r\n123456789abcdef\r\n"
+           "0\r\nX-Trailer: " VALUE "\r\n\r\n",
+    };
+    for (size_t i = 0; i < 2; i++) {
+        gives(answers[i], false, false, NULL);
+        outcome o = receive(answers[i], false, 4096, false);
+        ck_assert_str_eq(o.text,
+                         OK "Transfer-Encoding: chunked\r\n\r\n10\r\n" STARS "\r\n0\r\n\r\n");
+    }
+}
+END_TEST
+
+START_TEST(answers_without_a_length)
+{
+    gives("HTTP/1.0 200 OK\r\n\r\na" VALUE "b", false, true, "HTTP/1.0 200 OK\r\n\r\na" STARS "b");
+    ck_assert(receive("HTTP/1.0 200 OK\r\n\r\na", false, 99, false).waiting);
+    ck_assert(receive("HTTP/1.0 200 OK\r\n\r\na", false, 99, false).last);
+}
+END_TEST
+
+START_TEST(answers_without_a_body)
+{
+    gives(OK "Content-Length: 99\r\n\r\n", true, false, NULL);
+    gives("HTTP/1.1 304 Not Modified\r\nContent-Length: 99\r\n\r\n", false, false, NULL);
+    gives("HTTP/1.1 204 No Content\r\n\r\n", false, false, NULL);
+    gives("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early\r\nX: y\r\n\r\n" OK
+          "Content-Length: 1\r\n\r\nx",
+          false, false, NULL);
+}
+END_TEST
+
+START_TEST(answers_that_are_refused)
+{
+    is_refused("SSH-2.0\r\n\r\n", "malformed");
+    is_refused(OK "Content-Length: 1\r\nContent-Length: 1\r\n\r\nx", "malformed");
+    is_refused(OK "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", "malformed");
+    is_refused(OK "Content-Length: +1\r\n\r\nx", "malformed");
+    is_refused(OK "Transfer-Encoding: gzip, chunked\r\n\r\n", "malformed");
+    is_refused("HTTP/1.0 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", "malformed");
+    is_refused(OK "X: a\r\n folded\r\n\r\n", "malformed");
+    is_refused(OK "Content-Length : 1\r\n\r\nx", "malformed");
+    is_refused(OK "X: a\nContent-Length: 1\r\n\r\nx", "malformed");
+    is_refused(OK "X: a\rb\r\n\r\nx", "malformed");
+    is_refused(OK "Content-Encoding: br\r\nContent-Length: 1\r\n\r\nx", "content coding");
+    is_refused("HTTP/1.1 101 Switching Protocols\r\n\r\n", "another protocol");
+    is_refused(OK "Transfer-Encoding: chunked\r\n\r\n1\r\nxx\r\n", "malformed");
+    is_refused(OK "Transfer-Encoding: chunked\r\n\r\n1\nx\r\n", "malformed");
+    is_refused(OK "Transfer-Encoding: chunked\r\n\r\n-1\r\n", "malformed");
+    is_refused(OK "Transfer-Encoding: chunked\r\n\r\n8000000000000000\r\n", "malformed");
+    is_refused(OK "Transfer-Encoding: chunked\r\n\r\nbc23456789abcdef\r\n", "malformed");
+    is_refused(OK "Content-Length: 9\r\n\r\nx", "ended within");
+    is_refused(OK "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", "ended within");
+    is_refused(OK "Content-Length: 1\r\n\r\nxy", "unasked");
+    is_refused(OK "Content-Le", "ended within");
+}
+END_TEST
+
+START_TEST(heads_have_a_maximum)
+{
+    bc_response_stream stream;
+    char line[1024];
+    bc_buf out;
+    bc_buf_init(&out, 1u << 20);
+    memset(line, 'x', sizeof line);
+    memcpy(line, "X: ", 3);
+    memcpy(line + sizeof line - 2, "\r\n", 2);
+    ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
+    ck_assert_int_eq(bc_response_expect(&stream, false, patterns), 0);
+    ck_assert_int_eq(bc_response_feed(&stream, OK, strlen(OK), &out), 0);
+    int rc = 0, lines = 0;
+    while (rc == 0 && lines++ < 100)
+        rc = bc_response_feed(&stream, line, sizeof line, &out);
+    ck_assert_int_lt(rc, 0);
+    ck_assert_int_le(lines, 64);
+    ck_assert_uint_eq(out.len, 0);
+    bc_response_clear(&stream);
+    bc_buf_clear(&out);
+}
+END_TEST
+
+SUITE_MAIN("egress response", setup, teardown, answers_with_a_length, answers_in_chunks,
+           answers_without_a_length, answers_without_a_body, answers_that_are_refused,
+           heads_have_a_maximum)
