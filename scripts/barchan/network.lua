@@ -22,7 +22,8 @@ local spec = {
 local function check_hosts(hosts)
   for name, address in pairs(hosts) do
     if type(name) ~= "string" or type(address) ~= "string" then
-      error("sandbox: network: option 'hosts': names and their addresses expected: { [\"a.example\"] = \"127.0.0.1\" }", 4)
+      error("sandbox: network: option 'hosts': names and their addresses expected: "
+        .. "{ [\"a.example\"] = \"127.0.0.1\" }", 4)
     end
   end
 end

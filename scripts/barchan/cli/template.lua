@@ -79,7 +79,8 @@ local function check_name(name, replace)
   if found and not replace then
     return nil, ("there is a template '%s' already; --replace takes its place"):format(name)
   end
-  if err and err.code ~= "not_found" and not (replace and err.code ~= "invalid_argument") then return nil, err end
+  local broken = err and err.code ~= "not_found"
+  if broken and not (replace and err.code ~= "invalid_argument") then return nil, err end
   return true
 end
 
