@@ -21,7 +21,9 @@
 
 struct comparison {
     struct listing *listing;
-    dev_t dev; /* what is mounted elsewhere is no part of it */
+    dev_t dev;         /* what is mounted elsewhere is no part of it */
+    uint64_t mount_id; /* of the merged view; where something is mounted in it, the upper layer has
+                          but a place for that */
 };
 
 static bool is_dots(const char *name)
@@ -148,7 +150,7 @@ static int compare_subfolder(struct comparison *c, struct layers in, bool both, 
 {
     struct layers sub = {.upper = level == 0 ? -1 : open_folder(in.upper, name),
                          .lower = both ? open_folder(in.lower, name) : -1,
-                         .merged = both ? open_folder(in.merged, name) : -1};
+                         .merged = in.merged >= 0 ? open_folder(in.merged, name) : -1};
     if (sub.upper < 0 || (both && (sub.lower < 0 || sub.merged < 0))) {
         close_layers(sub);
         return incomplete(c);
@@ -159,13 +161,21 @@ static int compare_subfolder(struct comparison *c, struct layers in, bool both, 
     return rc;
 }
 
+static bool is_mounted_on(const struct comparison *c, int merged, const char *name)
+{
+    struct statx st;
+    return merged >= 0 &&
+           statx(merged, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, STATX_MNT_ID, &st) == 0 &&
+           st.stx_mnt_id != c->mount_id;
+}
+
 static int compare_name(struct comparison *c, struct layers in, const char *name, size_t path_len,
                         int level)
 {
     struct stat u, l = {0};
     size_t len = listing_name(c->listing, path_len, name);
     if (len == 0 || fstatat(in.upper, name, &u, AT_SYMLINK_NOFOLLOW) < 0) return 0; /* just gone */
-    if (u.st_dev != c->dev) return 0;
+    if (u.st_dev != c->dev || is_mounted_on(c, in.merged, name)) return 0;
     if (S_ISCHR(u.st_mode) && u.st_rdev == 0) return 0; /* what is gone is found below */
     bool was = in.lower >= 0 && fstatat(in.lower, name, &l, AT_SYMLINK_NOFOLLOW) == 0;
     bool both = was && S_ISDIR(u.st_mode) && S_ISDIR(l.st_mode);
@@ -234,6 +244,11 @@ int file_changes(const struct file_request *request, struct file_result *result)
     }
     if (top.upper < 0 || fstat(top.upper, &st) < 0) return file_fail_os(result, errno);
     c.dev = st.st_dev;
+    struct statx merged = {0};
+    if (top.merged >= 0 && statx(top.merged, "", AT_EMPTY_PATH, STATX_MNT_ID, &merged) < 0) {
+        return file_fail_os(result, errno);
+    }
+    c.mount_id = merged.stx_mnt_id;
     if (compare_folder(&c, top, 0, MAX_LEVELS) < 0) return -1;
     return listing_flush(c.listing);
 }

@@ -155,9 +155,10 @@ static int install_filter(const struct plan *plan, struct layers *layers, struct
 
 int isolate_rights(const struct plan *plan, struct layers *layers, struct failure *why)
 {
-    if (set_limits(plan, layers, why) < 0 || drop_capabilities(plan, layers, why) < 0) return -1;
+    if (set_limits(plan, layers, why) < 0) return -1;
+    /* While folders that commands have closed to others can be passed. */
+    if (add_landlock(plan, layers, why) < 0 || drop_capabilities(plan, layers, why) < 0) return -1;
     /* After the ids were mapped: writing the map needs a dumpable process. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0) return fail_os(why, errno, "make process 1 unreadable");
-    if (add_landlock(plan, layers, why) < 0) return -1;
     return install_filter(plan, layers, why);
 }

@@ -106,13 +106,36 @@ START_TEST(a_file_beyond_all_bounds)
 }
 END_TEST
 
+/* What stands above a template's files is no change of them, and no command's. */
+START_TEST(what_is_mounted_in_a_template)
+{
+    sh_says("mkdir closed; chmod 700 closed; echo a > file", "");
+    snapshot("below");
+    put("secret", "theirs\n", 0600);
+    folder("shown", 0755);
+    const barchan_mount mounts[] = {
+        {at("secret"), "/workspace/key", BARCHAN_MOUNT_READ_ONLY},
+        {at("shown"), "/workspace/closed/shown", BARCHAN_MOUNT_COPY_ON_WRITE}};
+    begin_with(PROFILE(.template_name = "below", .mounts = mounts, .mount_count = 2));
+    sh_says("cat key file; echo b > new; echo c > closed/shown/c", "theirs\na\n");
+    barchan_file_result list;
+    ck_assert_int_eq(barchan_file_changes(sbx, "/workspace", &list, &err), 0);
+    ck_assert_uint_eq(list.entry_count, 1);
+    ck_assert_str_eq(list.entries[0].path, "new");
+    barchan_file_result_clear(&list);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("snapshot_hostile");
-    const TTest *const tests[] = {
-        a_command_that_has_just_begun, a_process_whose_first_thread_has_ended,
-        a_link_in_the_place_of_a_tree, a_writable_mount_of_the_templates,
-        a_file_beyond_all_bounds,      NULL};
+    const TTest *const tests[] = {a_command_that_has_just_begun,
+                                  a_process_whose_first_thread_has_ended,
+                                  a_link_in_the_place_of_a_tree,
+                                  a_writable_mount_of_the_templates,
+                                  a_file_beyond_all_bounds,
+                                  what_is_mounted_in_a_template,
+                                  NULL};
     add_tests(suite, "snapshot_hostile", setup_templates, teardown_templates, tests);
     return run_suite(suite);
 }
