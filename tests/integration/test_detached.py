@@ -377,6 +377,54 @@ class Copies(Case):
         self.assertEqual(sorted(os.listdir(self.at)), ["back", "link", "one", "two"])
 
 
+class Changes(Case):
+    """What commands have changed in a copy-on-write mount, told and taken over."""
+
+    def test_changes_and_apply(self):
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("a", "alpha\n"), ("b", "beta\n"), ("c", "gamma\n")):
+                with open(f"{folder}/{name}", "w") as file:
+                    file.write(text)
+            try:
+                os.setxattr(os.memfd_create("probe"), "user.barchan", b"")
+            except OSError:
+                self.skipTest("copy-on-write needs user attributes on tmpfs (Linux 6.6)")
+            id = self.create("--mount", f"{folder}:/workspace:cow")
+            self.says(["exec", id, "--", "sh", "-c", "echo more >> a; rm b; mkdir d; echo x > d/x; ln -s a l"], b"")
+            told = b"M a\nD b\nA d/\nA d/x\nA l\n"
+            self.says(["changes", id], told)
+            self.says(["changes", "--target", "/workspace", id], told)
+            first = json.loads(sandbox("changes", "--json", id).stdout.splitlines()[0])
+            self.assertEqual((first["path"], first["kind"]), ("a", "modified"))
+            link = b"- l: a symbolic link; they are made when asked for\n"
+            self.says(["apply", "--dry-run", id, folder], b"M a\nD b\nA d/\nA d/x\n" + link)
+            self.assertEqual(sorted(os.listdir(folder)), ["a", "b", "c"])
+            self.says(["apply", id, folder, "d"], b"A d/\nA d/x\n")
+            with open(f"{folder}/a", "w") as file:
+                file.write("somebody else's\n")
+            done = sandbox("apply", id, folder)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(b"'a': it was changed on the host", done.stderr)
+            self.says(["apply", "--on-conflict", "skip", "--links", id, folder],
+                      b"! a: it was changed on the host\nD b\nA l\n", 1)
+            self.says(["apply", "--on-conflict", "overwrite", id, folder], b"M a\n")
+            with open(f"{folder}/a") as file:
+                self.assertEqual(file.read(), "alpha\nmore\n")
+            self.assertEqual(sorted(os.listdir(folder)), ["a", "c", "d", "l"])
+            self.says(["changes", id], b"")
+
+    def test_what_is_wrong_is_said(self):
+        id = self.create()
+        for words, code, said in ((["apply", id], 2, b"folder that takes the changes"),
+                                  (["apply", "--on-conflict", "ask", id, "/tmp"], 2, b"refuse, skip or overwrite"),
+                                  (["changes", id, "x"], 2, b"one id expected"),
+                                  (["changes", "--target", "/nowhere", id], 125, b"/nowhere"),
+                                  (["apply", id, "/no/such/folder"], 125, b"/no/such/folder")):
+            done = sandbox(*words)
+            self.assertEqual(done.returncode, code, words)
+            self.assertIn(said, done.stderr, words)
+
+
 class Crashes(Case):
     """The command that creates, its holder, launcher and guest, killed at any moment."""
 

@@ -37,6 +37,10 @@ prompt from standard input.
   --template T        "host" (default), a name of barchan template list, or a root directory
   --network M         what its sandbox may reach: off (default), restricted, open, allow=A,B; --allow E
                       and --deny E for single hosts; see barchan network --help
+  --mount S:T         shows the host's folder or file S at T, read-only; S:T:rw writable, S:T:cow
+                      copy-on-write; may be repeated
+  --limits L          what the sandbox may use: memory=1G,pids=50,…; see barchan exec --help
+  --env K=V           a variable for its commands; may be repeated
   --timeout S         seconds for the whole run
   --no-stream         ask for the answer in one piece
   --json              print events as JSON lines instead of text
@@ -83,6 +87,9 @@ local flags = profile.with_network {
   ["policy-dir"] = { type = "string", many = true },
   watch = { type = "flag" },
   template = { type = "string" },
+  mount = { type = "string", many = true },
+  limits = { type = "string" },
+  env = { type = "string", many = true },
   timeout = { type = "number", positive = true },
   ["no-stream"] = { type = "flag" },
   json = { type = "flag" },
@@ -170,7 +177,13 @@ function command.main(words)
   local policies = policy_list(given)
   local network = profile.network(given)
   local m = must(model.create(model_options(given)))
-  local sbx <close> = must(sandbox.create { template = given.template, network = network })
+  local sbx <close> = must(sandbox.create {
+    template = given.template,
+    network = network,
+    mounts = profile.mounts(given.mount),
+    limits = given.limits and profile.limits(given.limits),
+    env = given.env and profile.environment(given.env),
+  })
   local tools = tool_list(given, sbx)
   -- Last: what fails before leaves no file behind that would stand in the way of the next try.
   local writer = given.transcript and must(transcript.open(given.transcript)) or nil

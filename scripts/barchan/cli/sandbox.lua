@@ -2,6 +2,7 @@
 local _, core = ...
 
 local args = require "barchan.cli.args"
+local changes = require "barchan.cli.changes"
 local copy = require "barchan.cli.copy"
 local exec = require "barchan.cli.exec"
 local options = require "barchan.options"
@@ -23,6 +24,8 @@ usage: barchan sandbox create [OPTIONS]                 make one and print its i
        barchan sandbox exec [OPTIONS] ID -- COMMAND…    run a command in it
        barchan sandbox shell [OPTIONS] ID [-- COMMAND…] a shell in it, at this terminal
        barchan sandbox cp [ID:]PATH… [ID:]PATH          copy files and folders in or out
+       barchan sandbox changes [OPTIONS] ID             what commands have changed in a copy-on-write mount
+       barchan sandbox apply [OPTIONS] ID FOLDER [PATH…] write that onto a folder of the host
        barchan sandbox snapshot [--replace] ID NAME     keep its files as a template
        barchan sandbox logs [--follow] [--json] ID      what its commands have printed
        barchan sandbox usage ID                         what it has used, as JSON
@@ -57,6 +60,14 @@ cp:      a folder is copied with all that is in it, into PATH if that is a folde
          which could lead out, and what is neither file nor folder are left out, and told. On the host
          permission bits are kept as far as the umask allows, and those of a file that is replaced; owners
          and times are not. Out of a sandbox at most 64 levels and 16 GiB.
+
+changes: A added, M modified, D deleted; --target T names the mount if there are several, --json
+
+apply:   FOLDER may be the mount's source. With PATHs only those. What the host has changed meanwhile is a
+         conflict: exit code 1, and nothing is applied, but with
+         --on-conflict  skip (the others are applied) or overwrite; refuse is the default
+         --dry-run      only tell what would happen: A, M, D as above, ! a conflict, - left out
+         --links        make symbolic links that stay in the folder, too; --target and --json as above
 
 logs:    the last 1 MiB that commands wrote, in the order in which it came out of the sandbox, for as long
          as that lives; err goes to standard error. Of exec --json, whose output is kept by a limit, that
@@ -216,6 +227,10 @@ function actions.cp(words)
   local _, paths = args.parse(words, {})
   return copy(paths)
 end
+
+function actions.changes(words) return changes.list(words, connect) end
+
+function actions.apply(words) return changes.apply(words, connect) end
 
 local function show_logs(entries, as_json)
   for _, entry in ipairs(entries) do
