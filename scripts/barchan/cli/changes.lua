@@ -45,7 +45,8 @@ local conflict_words = { refuse = true, skip = true, overwrite = true }
 
 local function tell(entry)
   local left = entry.outcome == "conflict" and "!" or "-"
-  out(entry.outcome == "applied" and letters[entry.kind] or left, " ", shown(entry), entry.why and ": " .. entry.why or "", "\n")
+  local why = entry.why and ": " .. entry.why or ""
+  out(entry.outcome == "applied" and letters[entry.kind] or left, " ", shown(entry), why, "\n")
 end
 
 --- [OPTIONS] ID FOLDER [PATH…]
