@@ -15,7 +15,7 @@
 #include "sandbox/internal.h"
 
 #define MAX_ROUNDS 10000
-#define IDLE_COUNT 100
+#define IDLE_COUNT 500
 #define THROUGHPUT_COUNT 300
 #define REST_US 40000
 
