@@ -398,7 +398,7 @@ START_TEST(sizes)
         }
     }
     if (_i < 13) bc_wire_put(&out, more, sizeof more);
-    refused(BARCHAN_EPROTOCOL);
+    refused(_i == 4 ? BARCHAN_ELIMIT : BARCHAN_EPROTOCOL);
 }
 END_TEST
 
