@@ -1,25 +1,38 @@
 #include "redactor.h"
 
+#include <openssl/crypto.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include "egress/base64.h"
 #include "egress/secret_memory.h"
 
+enum {
+    WINDOW = 16,  /* each form of a secret's value has as many bytes */
+    PIECE = 1024, /* bytes that are searched at once */
+    FILTER_BITS = 16,
+};
+
 typedef struct pattern {
     const char *bytes; /* in `memory` */
-    uint16_t *back;    /* Knuth, Morris, Pratt: how much is left of i bytes that did not go on */
     size_t len;
+    uint64_t hash; /* of its last `window` bytes */
     unsigned tag;
 } pattern;
 
+/* What a window hashes to is known to nobody: how long a search takes tells nothing of the values,
+ * and no text can be written that takes long. */
 struct bc_patterns {
     unsigned refs;
     pattern *list;
     size_t count, longest;
+    size_t window; /* WINDOW, or what the shortest pattern has */
     char *memory;
     size_t memory_len;
-    uint16_t *backs;
-    unsigned char begins[256]; /* a pattern begins with this byte */
+    uint64_t base;                             /* the hash is a polynomial in this, modulo 2^64 */
+    uint64_t leaving;                          /* base to the power of window - 1 */
+    uint64_t filter[(1u << FILTER_BITS) / 64]; /* of hashes that some pattern has */
 };
 
 /* ---- the set ---- */
@@ -34,18 +47,6 @@ static size_t write_form(const bc_pattern_source *source, unsigned form, char *t
     }
     memcpy(to, source->data, source->len);
     return source->len;
-}
-
-static void learn(pattern *p)
-{
-    size_t k = 0;
-    p->back[0] = 0;
-    for (size_t i = 1; i < p->len; i++) {
-        while (k > 0 && p->bytes[i] != p->bytes[k])
-            k = p->back[k - 1];
-        if (p->bytes[i] == p->bytes[k]) k++;
-        p->back[i] = (uint16_t)k;
-    }
 }
 
 static int is_known(const bc_patterns *patterns, const char *bytes, size_t len)
@@ -65,13 +66,42 @@ static void add_source(bc_patterns *patterns, const bc_pattern_source *source, s
         size_t len = write_form(source, form, to);
         if (len == 0 || is_known(patterns, to, len)) continue;
         pattern *p = &patterns->list[patterns->count++];
-        *p =
-            (pattern){.bytes = to, .back = patterns->backs + *used, .len = len, .tag = source->tag};
-        learn(p);
-        patterns->begins[(unsigned char)to[0]] = 1;
+        *p = (pattern){.bytes = to, .len = len, .tag = source->tag};
         if (len > patterns->longest) patterns->longest = len;
+        if (len < patterns->window) patterns->window = len;
         *used += len;
     }
+}
+
+static uint64_t hash(const bc_patterns *patterns, const char *bytes, size_t len)
+{
+    uint64_t h = 0;
+    for (size_t i = 0; i < len; i++)
+        h = h * patterns->base + (unsigned char)bytes[i];
+    return h;
+}
+
+static uint64_t filter_bit(uint64_t h)
+{
+    return (h * 0x9e3779b97f4a7c15u) >> (64 - FILTER_BITS);
+}
+
+static int learn(bc_patterns *patterns)
+{
+    size_t window = patterns->window;
+    if (getrandom(&patterns->base, sizeof patterns->base, 0) != (ssize_t)sizeof patterns->base)
+        return -1;
+    patterns->base |= 1;
+    patterns->leaving = 1;
+    for (size_t i = 1; i < window; i++)
+        patterns->leaving *= patterns->base;
+    for (size_t i = 0; i < patterns->count; i++) {
+        pattern *p = &patterns->list[i];
+        p->hash = hash(patterns, p->bytes + p->len - window, window);
+        uint64_t bit = filter_bit(p->hash);
+        patterns->filter[bit / 64] |= UINT64_C(1) << bit % 64;
+    }
+    return 0;
 }
 
 bc_patterns *bc_patterns_create(const bc_pattern_source *sources, size_t count)
@@ -79,18 +109,18 @@ bc_patterns *bc_patterns_create(const bc_pattern_source *sources, size_t count)
     bc_patterns *patterns = calloc(1, sizeof *patterns);
     if (patterns == NULL) return NULL;
     patterns->refs = 1;
+    patterns->window = WINDOW;
     for (size_t i = 0; i < count; i++)
         patterns->memory_len += sources[i].len + 6 * (BC_BASE64_LENGTH(sources[i].len) + 4);
     patterns->memory = bc_secret_alloc(patterns->memory_len);
     patterns->list = calloc(count * FORMS + 1, sizeof *patterns->list);
-    patterns->backs = calloc(patterns->memory_len + 1, sizeof *patterns->backs);
-    if (patterns->memory == NULL || patterns->list == NULL || patterns->backs == NULL) {
+    size_t used = 0;
+    for (size_t i = 0; patterns->memory != NULL && patterns->list != NULL && i < count; i++)
+        add_source(patterns, &sources[i], &used);
+    if (patterns->memory == NULL || patterns->list == NULL || learn(patterns) < 0) {
         bc_patterns_unref(patterns);
         return NULL;
     }
-    size_t used = 0;
-    for (size_t i = 0; i < count; i++)
-        add_source(patterns, &sources[i], &used);
     return patterns;
 }
 
@@ -105,101 +135,137 @@ void bc_patterns_unref(bc_patterns *patterns)
     if (patterns == NULL || --patterns->refs > 0) return;
     bc_secret_free(patterns->memory, patterns->memory_len);
     free(patterns->list);
-    free(patterns->backs);
     free(patterns);
 }
 
 /* ---- a stream ---- */
 
+static size_t room(const bc_redactor *redactor)
+{
+    return redactor->patterns->longest + PIECE;
+}
+
 int bc_redactor_init(bc_redactor *redactor, bc_patterns *patterns)
 {
     *redactor = (bc_redactor){.patterns = bc_patterns_ref(patterns)};
-    redactor->states = calloc(patterns->count + 1, sizeof *redactor->states);
-    redactor->held = bc_secret_alloc(patterns->longest);
-    if (redactor->states != NULL && redactor->held != NULL) return 0;
-    bc_redactor_clear(redactor);
-    return BARCHAN_ENOMEM;
+    redactor->bytes = bc_secret_alloc(2 * room(redactor));
+    if (redactor->bytes == NULL) {
+        bc_redactor_clear(redactor);
+        return BARCHAN_ENOMEM;
+    }
+    redactor->stars = redactor->bytes + room(redactor);
+    return 0;
 }
 
 void bc_redactor_clear(bc_redactor *redactor)
 {
     if (redactor->patterns == NULL) return;
-    free(redactor->states);
-    bc_secret_free(redactor->held, redactor->patterns->longest);
+    bc_secret_free(redactor->bytes, 2 * room(redactor));
     bc_patterns_unref(redactor->patterns);
     *redactor = (bc_redactor){.patterns = NULL};
 }
 
-/* Takes one byte in; how many of the last bytes are to be masked. */
-static size_t step(bc_redactor *redactor, unsigned char c)
+static bool is_printable(char c)
 {
-    const bc_patterns *patterns = redactor->patterns;
-    size_t mask = 0;
-    if (redactor->active == 0 && !patterns->begins[c]) return 0;
-    redactor->active = 0;
-    for (size_t i = 0; i < patterns->count; i++) {
-        const pattern *p = &patterns->list[i];
-        size_t k = redactor->states[i];
-        while (k > 0 && (unsigned char)p->bytes[k] != c)
-            k = p->back[k - 1];
-        if ((unsigned char)p->bytes[k] == c) k++;
-        if (k == p->len) {
-            if (k > mask) mask = k;
-            redactor->hits |= 1u << p->tag;
-            k = p->back[k - 1];
-        }
-        redactor->states[i] = (uint16_t)k;
-        redactor->active += k > 0;
-    }
-    return mask;
+    return c >= ' ' && c <= '~';
 }
 
-static size_t longest_begun(const bc_redactor *redactor)
+/* `run` printable bytes end before `end`: marks those of them that are a pattern at their end. */
+static void mark(bc_redactor *redactor, size_t end, size_t run, uint64_t h)
 {
-    size_t most = 0;
-    if (redactor->active == 0) return 0;
-    for (size_t i = 0; i < redactor->patterns->count; i++) {
-        if (redactor->states[i] > most) most = redactor->states[i];
+    const bc_patterns *patterns = redactor->patterns;
+    for (size_t i = 0; i < patterns->count; i++) {
+        const pattern *p = &patterns->list[i];
+        if (p->hash != h || p->len > run) continue;
+        if (CRYPTO_memcmp(p->bytes, redactor->bytes + end - p->len, p->len) != 0) continue;
+        memset(redactor->stars + end - p->len, 1, p->len);
+        redactor->hits |= 1u << p->tag;
     }
-    return most;
+}
+
+/* Looks at `len` further bytes. How many printable ones are there at the end. */
+static size_t search(bc_redactor *redactor, size_t len)
+{
+    const bc_patterns *patterns = redactor->patterns;
+    const char *bytes = redactor->bytes;
+    size_t run = redactor->held_len; /* printable bytes before this one */
+    size_t in = run < patterns->window ? run : patterns->window - 1; /* of them in the window */
+    uint64_t h = hash(patterns, bytes + run - in, in);
+    for (size_t i = run, all = run + len; i < all; i++) {
+        if (!is_printable(bytes[i])) {
+            run = in = 0;
+            h = 0;
+            continue;
+        }
+        run++;
+        if (in < patterns->window)
+            in++;
+        else
+            h -= patterns->leaving * (unsigned char)bytes[i - in];
+        h = h * patterns->base + (unsigned char)bytes[i];
+        uint64_t bit = filter_bit(h);
+        if (in == patterns->window && (patterns->filter[bit / 64] >> bit % 64 & 1) != 0) {
+            mark(redactor, i + 1, run, h);
+        }
+    }
+    return run;
+}
+
+/* Takes at most a piece in, and writes what may pass. `to` has room for what is held and that. */
+static size_t take(bc_redactor *redactor, const char *data, size_t len, char *to)
+{
+    size_t all = redactor->held_len + len, longest = redactor->patterns->longest;
+    memcpy(redactor->bytes + redactor->held_len, data, len);
+    memset(redactor->stars + redactor->held_len, 0, len);
+    size_t run = search(redactor, len);
+    size_t most = longest > 0 ? longest - 1 : 0, keep = run < most ? run : most;
+    size_t done = all - keep;
+    for (size_t i = 0; to != NULL && i < done; i++)
+        to[i] = redactor->stars[i] ? '*' : redactor->bytes[i];
+    memmove(redactor->bytes, redactor->bytes + done, keep);
+    memmove(redactor->stars, redactor->stars + done, keep);
+    bc_secret_wipe(redactor->bytes + keep, done);
+    redactor->held_len = keep;
+    return done;
 }
 
 int bc_redactor_feed(bc_redactor *redactor, const char *data, size_t len, bc_buf *out)
 {
-    size_t held = redactor->held_len, all = held + len;
-    char *to = bc_buf_reserve(out, all);
-    if (to == NULL) return BARCHAN_ENOMEM;
-    memcpy(to, redactor->held, held);
-    if (len > 0) memcpy(to + held, data, len);
-    for (size_t i = held; i < all; i++) {
-        size_t mask = step(redactor, (unsigned char)to[i]);
-        /* A pattern that has begun is held back, so all of it is here. */
-        if (mask > 0) memset(to + i + 1 - mask, '*', mask);
+    while (len > 0) {
+        size_t n = len < PIECE ? len : PIECE;
+        char *to = bc_buf_reserve(out, redactor->held_len + n);
+        if (to == NULL) return BARCHAN_ENOMEM;
+        bc_buf_commit(out, take(redactor, data, n, to));
+        data += n;
+        len -= n;
     }
-    size_t keep = longest_begun(redactor);
-    memcpy(redactor->held, to + all - keep, keep);
-    bc_secret_wipe(to + all - keep, keep);
-    redactor->held_len = keep;
-    bc_buf_commit(out, all - keep);
     return 0;
 }
 
 int bc_redactor_end(bc_redactor *redactor, bc_buf *out)
 {
-    int rc = bc_buf_append(out, redactor->held, redactor->held_len);
+    size_t held = redactor->held_len;
+    char *to = bc_buf_reserve(out, held + 1);
+    if (to == NULL) return BARCHAN_ENOMEM;
+    for (size_t i = 0; i < held; i++)
+        to[i] = redactor->stars[i] ? '*' : redactor->bytes[i];
+    bc_buf_commit(out, held);
     bc_redactor_forget(redactor);
-    return rc;
+    return 0;
 }
 
 void bc_redactor_forget(bc_redactor *redactor)
 {
-    bc_secret_wipe(redactor->held, redactor->held_len);
-    redactor->held_len = redactor->active = 0;
-    memset(redactor->states, 0, redactor->patterns->count * sizeof *redactor->states);
+    bc_secret_wipe(redactor->bytes, redactor->held_len);
+    redactor->held_len = 0;
 }
 
 void bc_redactor_look(bc_redactor *redactor, const char *data, size_t len)
 {
-    for (size_t i = 0; i < len; i++)
-        step(redactor, (unsigned char)data[i]);
+    while (len > 0) {
+        size_t n = len < PIECE ? len : PIECE;
+        take(redactor, data, n, NULL);
+        data += n;
+        len -= n;
+    }
 }

@@ -2,8 +2,11 @@
  * Takes the values of secrets out of a stream of bytes, wherever its pieces were cut. Each byte of
  * a value, or of its base64 form at any alignment, becomes a '*': the stream keeps its length.
  *
- * What is held back is exactly the longest end that may begin a value, so a stream that pauses is
- * as complete as it can be. The set of values never changes; who rotates one makes a new set.
+ * What is held back tells nothing of the values but how long they are: of printable ASCII at the
+ * end, as much as the longest form but one byte. A line that has ended passes at once. (If it were
+ * what may begin a value, whoever sees where the pieces end could try prefixes.) Searching takes
+ * the same time whatever the text. The set of values never changes; who rotates one makes a new
+ * set.
  *
  *     bc_redactor_feed(&redactor, data, len, &out) …; bc_redactor_end(&redactor, &out);
  *
@@ -23,7 +26,7 @@ typedef struct bc_patterns bc_patterns;
 
 typedef struct bc_pattern_source {
     const char *data;
-    size_t len;   /* 1 to BC_REDACTOR_MAX_VALUE; 0: left out */
+    size_t len;   /* printable ASCII, 1 to BC_REDACTOR_MAX_VALUE; 0: left out */
     unsigned tag; /* below BC_REDACTOR_MAX_TAGS: what is told when it is found */
     int base64;   /* its base64 forms, too */
 } bc_pattern_source;
@@ -35,10 +38,9 @@ void bc_patterns_unref(bc_patterns *patterns); /* NULL is ignored */
 
 typedef struct bc_redactor {
     bc_patterns *patterns;
-    uint16_t *states; /* how much of each pattern the last bytes are */
-    char *held;
+    char *bytes; /* printable ones at the end that have not passed, then the piece at hand */
+    char *stars; /* for each of them: it is to be masked */
     size_t held_len;
-    size_t active; /* states that are not 0 */
     uint32_t hits; /* a bit for each tag that was found; the caller clears it */
 } bc_redactor;
 

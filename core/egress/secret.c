@@ -1,5 +1,6 @@
 #include "secret.h"
 
+#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -234,11 +235,14 @@ int bc_secret_set(bc_secret *secret, const char *value, size_t len, barchan_erro
 {
     int rc = check_value(value, len, err);
     if (rc < 0) return rc;
+    bc_secret_value *older = secret->older, *oldest = &older[BC_SECRET_OLDER - 1];
+    if (secret->value.len == len && CRYPTO_memcmp(secret->value.data, value, len) == 0) return 1;
     char *copy = bc_secret_alloc(len);
     if (copy == NULL) return bc_error_nomem(err);
     memcpy(copy, value, len);
-    bc_secret_free(secret->last.data, secret->last.len);
-    secret->last = secret->value;
+    bc_secret_free(oldest->data, oldest->len);
+    memmove(older + 1, older, (BC_SECRET_OLDER - 1) * sizeof *older);
+    older[0] = secret->value;
     secret->value = (bc_secret_value){copy, len};
     return 0;
 }
@@ -294,7 +298,8 @@ static void free_words(char **list)
 void bc_secret_clear(bc_secret *secret)
 {
     bc_secret_free(secret->value.data, secret->value.len);
-    bc_secret_free(secret->last.data, secret->last.len);
+    for (size_t i = 0; i < BC_SECRET_OLDER; i++)
+        bc_secret_free(secret->older[i].data, secret->older[i].len);
     free_words(secret->methods);
     free_words(secret->paths);
     free(secret->hosts);

@@ -10,7 +10,8 @@
 #include "base/buf.h"
 #include "egress/host_name.h"
 
-#define BC_SECRET_MAX 16u /* of a sandbox; each has two values in the redactor's tags */
+#define BC_SECRET_MAX 16u  /* of a sandbox; each is a tag of the redactor */
+#define BC_SECRET_OLDER 7u /* values that are still looked for */
 #define BC_SECRET_MAX_LIST 16u
 #define BC_SECRET_MAX_NAME 128u
 #define BC_SECRET_MAX_TEXT 256u
@@ -35,14 +36,15 @@ typedef struct bc_secret {
     size_t host_count;
     bool refuse; /* a program's own authorization */
     char placeholder[BC_PLACEHOLDER_LENGTH + 1];
-    bc_secret_value value, last; /* the last one that it had before */
+    bc_secret_value value, older[BC_SECRET_OLDER]; /* those that it had, the last one first */
 } bc_secret;
 
 /* Zeroed before. On failure it is to be cleared all the same. No message says anything of a value
  * but its length. */
 int bc_secret_read(bc_secret *secret, const barchan_secret *given, barchan_error *err);
 void bc_secret_clear(bc_secret *secret);
-/* The value becomes the last one. */
+/* The value becomes the first of the older ones, of which the last is gone. 1: it is the same
+ * value, and nothing has changed. */
 int bc_secret_set(bc_secret *secret, const char *value, size_t len, barchan_error *err);
 
 /* secret_match.c */

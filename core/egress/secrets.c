@@ -90,16 +90,18 @@ int bc_secrets_prepare(bc_secrets *secrets, bc_bound_host *host, barchan_error *
 
 static int learn(bc_secrets *secrets, barchan_error *err)
 {
-    bc_pattern_source values[2 * BC_SECRET_MAX] = {{0}};
+    bc_pattern_source values[BC_SECRET_MAX * (1 + BC_SECRET_OLDER)] = {{0}};
     bc_pattern_source placeholders[BC_SECRET_MAX] = {{0}};
+    size_t count = 0;
     for (size_t i = 0; i < secrets->count; i++) {
         const bc_secret *s = &secrets->list[i];
         unsigned tag = (unsigned)i;
-        values[2 * i] = (bc_pattern_source){s->value.data, s->value.len, tag, 1};
-        values[2 * i + 1] = (bc_pattern_source){s->last.data, s->last.len, tag, 1};
+        values[count++] = (bc_pattern_source){s->value.data, s->value.len, tag, 1};
+        for (size_t k = 0; k < BC_SECRET_OLDER && s->older[k].len > 0; k++)
+            values[count++] = (bc_pattern_source){s->older[k].data, s->older[k].len, tag, 1};
         placeholders[i] = (bc_pattern_source){s->placeholder, BC_PLACEHOLDER_LENGTH, tag, 0};
     }
-    bc_patterns *learnt = bc_patterns_create(values, 2 * secrets->count);
+    bc_patterns *learnt = bc_patterns_create(values, count);
     if (secrets->placeholders == NULL) {
         secrets->placeholders = bc_patterns_create(placeholders, secrets->count);
     }
@@ -112,27 +114,31 @@ static int learn(bc_secrets *secrets, barchan_error *err)
     return 0;
 }
 
+/* The value that was there before is there again. */
+static void take_back(bc_secret *secret)
+{
+    bc_secret_value *older = secret->older;
+    bc_secret_free(secret->value.data, secret->value.len);
+    secret->value = older[0];
+    memmove(older, older + 1, (BC_SECRET_OLDER - 1) * sizeof *older);
+}
+
 /* A value is used only if it is looked for, too. */
 static int replace(bc_secrets *secrets, bc_secret *secret, const char *value, size_t len,
                    barchan_error *err)
 {
-    bc_secret_value older = secret->last;
-    secret->last = (bc_secret_value){.data = NULL};
-    int rc = bc_secret_set(secret, value, len, err);
-    if (rc < 0) {
-        bc_error_context(err, "secret %s", secret->name);
-        secret->last = older;
-        return rc;
+    bc_secret_value *oldest = &secret->older[BC_SECRET_OLDER - 1], dropped = *oldest;
+    *oldest = (bc_secret_value){.data = NULL};
+    int rc = bc_secret_set(secret, value, len, err), is_new = rc == 0;
+    if (rc < 0) bc_error_context(err, "secret %s", secret->name);
+    if (is_new) rc = learn(secrets, err);
+    if (is_new && rc == 0) {
+        bc_secret_free(dropped.data, dropped.len);
+        return 0;
     }
-    rc = learn(secrets, err);
-    if (rc < 0) {
-        bc_secret_free(secret->value.data, secret->value.len);
-        secret->value = secret->last;
-        secret->last = older;
-    } else {
-        bc_secret_free(older.data, older.len);
-    }
-    return rc;
+    if (is_new) take_back(secret);
+    *oldest = dropped;
+    return rc < 0 ? rc : 0;
 }
 
 int bc_secrets_set(bc_secrets *secrets, const char *name, const char *value, size_t len,

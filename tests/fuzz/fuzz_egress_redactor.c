@@ -50,6 +50,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     const char *line = memchr(data, '\n', size);
     if (line == NULL || line == data || line - data > 64) return 0;
     size_t value_len = (size_t)(line - data), len = size - value_len - 1;
+    for (size_t i = 0; i < value_len; i++) {
+        if (data[i] < ' ' || data[i] > '~') return 0;
+    }
     const bc_pattern_source source = {data, value_len, 0, 1};
     bc_patterns *patterns = bc_patterns_create(&source, 1);
     if (patterns == NULL) abort();

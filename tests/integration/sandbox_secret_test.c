@@ -120,8 +120,23 @@ START_TEST(rotation_keeps_the_placeholder)
     ck_assert_int_eq(barchan_sandbox_set_secret(sbx, "OTHER", second, 20, &err), BARCHAN_ENOTFOUND);
     ck_assert_int_eq(barchan_sandbox_set_secret(sbx, "TOKEN", second, 15, &err), BARCHAN_EINVAL);
     ck_assert_ptr_null(strstr(err.message, "second"));
-    /* The last value may still be shown by a server. */
+    /* The last value may still be shown by a server; setting the same one again changes nothing. */
+    for (unsigned i = 0; i < 20; i++)
+        ck_assert_int_eq(barchan_sandbox_set_secret(sbx, "TOKEN", second, strlen(second), &err), 0);
     shell("curl -sS -d " VALUE " $AT/echo/length", "****");
+}
+END_TEST
+
+START_TEST(seven_older_values_are_masked)
+{
+    barchan_error err = {0};
+    make_secret_sandbox(SECRET(.name = NULL));
+    for (char digit = '1'; digit <= '7'; digit++) {
+        char value[] = "x-MARKER-value-1234567890";
+        value[0] = digit;
+        ck_assert_int_eq(barchan_sandbox_set_secret(sbx, "TOKEN", value, strlen(value), &err), 0);
+        shell("curl -sS -d " VALUE " $AT/echo/length", "****");
+    }
 }
 END_TEST
 
@@ -314,6 +329,7 @@ int main(void)
                                   another_header_and_format,
                                   many_requests_of_one_connection,
                                   rotation_keeps_the_placeholder,
+                                  seven_older_values_are_masked,
                                   nothing_but_the_header_is_touched,
                                   other_hosts_see_a_placeholder,
                                   without_tls_it_stays_a_word,

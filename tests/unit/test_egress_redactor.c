@@ -101,7 +101,43 @@ START_TEST(its_base64_is_masked_at_each_alignment)
 }
 END_TEST
 
-START_TEST(what_cannot_begin_a_value_is_not_held_back)
+/* After each byte of `text`, as much has passed for one value as for the other. */
+static void passes_alike(const char *value, const char *other, const char *text)
+{
+    bc_patterns *patterns[] = {patterns_of(value, 1), patterns_of(other, 1)};
+    bc_redactor redactor[2];
+    bc_buf out[2];
+    for (size_t k = 0; k < 2; k++) {
+        bc_buf_init(&out[k], 1u << 16);
+        ck_assert_int_eq(bc_redactor_init(&redactor[k], patterns[k]), 0);
+    }
+    for (size_t i = 0; text[i] != '\0'; i++) {
+        for (size_t k = 0; k < 2; k++)
+            ck_assert_int_eq(bc_redactor_feed(&redactor[k], text + i, 1, &out[k]), 0);
+        ck_assert_uint_eq(out[0].len, out[1].len);
+    }
+    for (size_t k = 0; k < 2; k++) {
+        bc_redactor_clear(&redactor[k]);
+        bc_buf_clear(&out[k]);
+        bc_patterns_unref(patterns[k]);
+    }
+}
+
+START_TEST(what_is_held_back_tells_nothing_of_a_value)
+{
+    static const char *const text[] = {"g",
+                                       "ghp_",
+                                       "say ghp_q7ZtR2xV9mK4sLw",
+                                       "Z2hwX3E3WnRSMnhW",
+                                       "\nghp_q7ZtR2xV9mK4sLw\n",
+                                       "ghp_q7ZtR2xV9mK4sLw8 and more",
+                                       "\tghp_ghp_ghp_q7Zt\x80q7Zt"};
+    for (size_t i = 0; i < sizeof text / sizeof *text; i++)
+        passes_alike("ghp_q7ZtR2xV9mK4sLw8", "AAAAAAAAAAAAAAAAAAAA", text[i]);
+}
+END_TEST
+
+START_TEST(a_line_that_ended_is_not_held_back)
 {
     bc_patterns *patterns = patterns_of("0123456789abcdef", 0);
     bc_redactor redactor;
@@ -110,15 +146,37 @@ START_TEST(what_cannot_begin_a_value_is_not_held_back)
     ck_assert_int_eq(bc_redactor_init(&redactor, patterns), 0);
     bc_redactor_feed(&redactor, "data: one\n\n", 11, &out);
     ck_assert_uint_eq(out.len, 11);
-    bc_redactor_feed(&redactor, "data: 0123", 10, &out);
-    ck_assert_uint_eq(out.len, 17);
-    bc_redactor_feed(&redactor, "x", 1, &out);
-    ck_assert_uint_eq(out.len, 22);
+    bc_redactor_feed(&redactor, "data: one and another", 21, &out);
+    ck_assert_uint_eq(out.len, 11 + 21 - 15);
+    bc_redactor_feed(&redactor, "\n", 1, &out);
+    ck_assert_uint_eq(out.len, 33);
     ck_assert_uint_eq(redactor.hits, 0);
-    bc_redactor_look(&redactor, "0123456789abcdef", 16);
+    bc_redactor_look(&redactor, "0123456789abc", 13);
+    bc_redactor_look(&redactor, "def", 3);
     ck_assert_uint_eq(redactor.hits, 1u << 3);
     bc_redactor_clear(&redactor);
     bc_buf_clear(&out);
+    bc_patterns_unref(patterns);
+}
+END_TEST
+
+/* Longer than what is searched at once. */
+START_TEST(long_values_and_long_streams)
+{
+    char value[BC_REDACTOR_MAX_VALUE + 1], text[3 * sizeof value];
+    for (size_t i = 0; i < sizeof value; i++)
+        value[i] = (char)('!' + i * i % 90);
+    value[sizeof value - 1] = '\0';
+    bc_patterns *patterns = patterns_of(value, 1);
+    for (size_t before = 0; before < sizeof value; before += 511) {
+        memset(text, 'x', sizeof text);
+        memcpy(text + before, value, sizeof value - 1);
+        const char *masked = redact_cut(patterns, text, sizeof text, before + 700, before + 701);
+        for (size_t i = 0; i < sizeof text; i++) {
+            int inside = i >= before && i < before + sizeof value - 1;
+            ck_assert_int_eq(masked[i], inside ? '*' : 'x');
+        }
+    }
     bc_patterns_unref(patterns);
 }
 END_TEST
@@ -143,4 +201,5 @@ END_TEST
 
 UNIT_MAIN("egress redactor", a_value_is_masked_however_it_is_cut,
           values_that_overlap_themselves_and_each_other, its_base64_is_masked_at_each_alignment,
-          what_cannot_begin_a_value_is_not_held_back, base64_there_and_back)
+          what_is_held_back_tells_nothing_of_a_value, a_line_that_ended_is_not_held_back,
+          long_values_and_long_streams, base64_there_and_back)

@@ -29,7 +29,8 @@
 ---@class barchan.Sandbox
 local Sandbox = {}
 
---- Another value for a secret, under the same placeholder, for requests from now on.
+--- Another value for a secret, under the same placeholder, for requests from now on. The last seven are still taken
+--- out of answers.
 ---@param name string
 ---@param value string 16 bytes at least
 ---@return true? done

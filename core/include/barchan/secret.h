@@ -89,8 +89,9 @@ typedef struct barchan_secret {
     size_t on_guest_authorization; /* a barchan_guest_authorization */
 } barchan_secret;
 
-/* Another value under the same placeholder, for requests from now on; the last one is still taken
- * out of answers. BARCHAN_ENOTFOUND: the sandbox has no secret of this name. */
+/* Another value under the same placeholder, for requests from now on; the last seven are still
+ * taken out of answers. The same value changes nothing. BARCHAN_ENOTFOUND: the sandbox has no
+ * secret of this name. */
 BARCHAN_API int barchan_sandbox_set_secret(barchan_sandbox *sbx, const char *name,
                                            const char *value, size_t value_len, barchan_error *err);
 
