@@ -1,6 +1,5 @@
 #include "redactor.h"
 
-#include <openssl/crypto.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,7 +176,7 @@ static void mark(bc_redactor *redactor, size_t end, size_t run, uint64_t h)
     for (size_t i = 0; i < patterns->count; i++) {
         const pattern *p = &patterns->list[i];
         if (p->hash != h || p->len > run) continue;
-        if (CRYPTO_memcmp(p->bytes, redactor->bytes + end - p->len, p->len) != 0) continue;
+        if (!bc_secret_equal(p->bytes, redactor->bytes + end - p->len, p->len)) continue;
         memset(redactor->stars + end - p->len, 1, p->len);
         redactor->hits |= 1u << p->tag;
     }

@@ -1,6 +1,5 @@
 #include "secret.h"
 
-#include <openssl/crypto.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -236,7 +235,7 @@ int bc_secret_set(bc_secret *secret, const char *value, size_t len, barchan_erro
     int rc = check_value(value, len, err);
     if (rc < 0) return rc;
     bc_secret_value *older = secret->older, *oldest = &older[BC_SECRET_OLDER - 1];
-    if (secret->value.len == len && CRYPTO_memcmp(secret->value.data, value, len) == 0) return 1;
+    if (secret->value.len == len && bc_secret_equal(secret->value.data, value, len)) return 1;
     char *copy = bc_secret_alloc(len);
     if (copy == NULL) return bc_error_nomem(err);
     memcpy(copy, value, len);

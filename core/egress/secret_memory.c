@@ -26,3 +26,12 @@ void bc_secret_free(void *memory, size_t len)
     bc_secret_wipe(memory, len);
     munmap(memory, len > 0 ? len : 1); /* unlocks it, too */
 }
+
+bool bc_secret_equal(const void *a, const void *b, size_t len)
+{
+    const volatile unsigned char *left = a, *right = b;
+    unsigned differ = 0;
+    for (size_t i = 0; i < len; i++)
+        differ |= (unsigned)(left[i] ^ right[i]);
+    return differ == 0;
+}

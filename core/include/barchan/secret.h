@@ -31,9 +31,11 @@
  * Requests. HTTP/1.1 and 1.0, one after another; HTTP/2, upgrades, TRACE, absolute URLs and
  * malformed heads are refused. They ask for no content coding, and not for a part of a body
  * (Range), so that answers can be searched. Answers have every byte of a value, and of its base64
- * forms, replaced by '*'; those with a content coding are refused. A server that shows a value in
- * another form (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is not held
- * back: bind secrets to hosts, methods and paths that do not.
+ * forms but for characters that hold bits of what stands beside it, replaced by '*'; those with a
+ * content coding are refused. An answer that pauses in the midst of a line passes up to there but
+ * for as many characters as the longest such form has. A server that shows a value in another form
+ * (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is not held back: bind
+ * secrets to hosts, methods and paths that do not.
  *
  * Trust. /run/barchan/ca-bundle.pem in the sandbox holds the certificates that this machine trusts
  * and the sandbox's own, /run/barchan/ca.pem the latter only. SSL_CERT_FILE, CURL_CA_BUNDLE,
