@@ -129,7 +129,7 @@ static bool read_url(text url, target *out)
     bool secure = begins(url, "https://");
     if (!secure && !begins(url, "http://")) return false;
     size_t at = secure ? 8 : 7, end = at;
-    while (end < url.len && strchr("/?#", url.data[end]) == NULL)
+    while (end < url.len && strchr("/?", url.data[end]) == NULL)
         end++;
     out->usual_port = secure ? 443 : 80;
     return read_authority((text){url.data + at, end - at}, out->host, &out->port);
@@ -137,8 +137,8 @@ static bool read_url(text url, target *out)
 
 static bool read_target(text t, bc_request_head *out, target *to)
 {
-    for (size_t i = 0; i < t.len; i++)
-        if (t.data[i] <= ' ' || t.data[i] > '~') return false;
+    for (size_t i = 0; i < t.len; i++) /* a target has no fragment: RFC 9112, 3.2 */
+        if (t.data[i] <= ' ' || t.data[i] > '~' || t.data[i] == '#') return false;
     out->connect = strcmp(out->method, "CONNECT") == 0;
     if (t.len == 0) return false;
     if (out->connect) return read_authority(t, to->host, &to->port) && to->port != 0;

@@ -120,14 +120,21 @@ END_TEST
 START_TEST(paths_are_compared_by_their_parts)
 {
     has(0, GIVEN(.paths = LIST("/repos", "/user/", "/x/y")));
-    static const char *const good[] = {"/repos",  "/repos/",      "/repos/a/b", "/repos?x=/../",
-                                       "/user/a", "/x/y/.hidden", "/x/y/a%20b", "/x/y/..a"};
+    static const char *const good[] = {"/repos",   "/repos/",      "/repos/a/b", "/repos?x=/../",
+                                       "/user/a",  "/x/y/.hidden", "/x/y/a%21b", "/x/y/a..b",
+                                       "/x/y/a..", "/x/y/%41"};
     static const char *const bad[] = {
-        "",          "/",          "/repo",           "/reposevil",    "/Repos",
-        "/user",     "/x",         "/repos/../x",     "/repos/..",     "/repos/.",
-        "/repos//x", "//repos",    "/repos/%2e%2e/x", "/repos/%2E./x", "/repos%2fx/..",
-        "/repos/%",  "/repos/a;b", "/repos/a\\b",     "/repos/%5c..",  "/repos/%252e",
-        "/repos/%2", "*",          "a.example/repos"};
+        "", "/", "/repo", "/reposevil", "/Repos", "/user", "/x", "/repos/../x", "/repos/..",
+        "/repos/.", "/repos//x", "//repos", "/repos/%2e%2e/x", "/repos/%2E./x", "/repos%2fx/..",
+        "/repos/%", "/repos/a;b", "/repos/a\\b", "/repos/%5c..", "/repos/%252e", "/repos/%2", "*",
+        "a.example/repos",
+        /* what some servers end, trim, decode or map into dots and slashes */
+        "/repos#/../../admin", "/repos/#", "/repos/..%00/x", "/repos/..%20/x", "/repos/..%09/x",
+        "/repos/.%20/x", "/repos/a%20b", "/repos/a%00", "/repos/a%0d%0a", "/repos/a%7f",
+        "/repos/%c0%ae%c0%ae/x", "/repos/%u002e%u002e/x", "/repos/%ef%bc%8e%ef%bc%8e/x",
+        "/repos/%C3%a4", "/repos/%zz", "/repos/%2g", "/repos/%+1", "/repos/..;/x", "/repos/..a",
+        "/repos/...", "/repos/..\\x", "/repos/.;/x", "/repos/%2E", "/repos/%2F", "/repos/%3B",
+        "/repos/%"};
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
         ck_assert_msg(bc_secret_has_path(&secrets[0], good[i], strlen(good[i])), "%s", good[i]);
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)

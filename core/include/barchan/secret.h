@@ -81,7 +81,9 @@ typedef struct barchan_secret {
                                  that of any user name with the placeholder */
     const char *const *methods; /* NULL: all; "GET", …, exactly; at most 16 */
     const char *const *paths;   /* NULL: all; "/repos" is that and what is below it; at most 16. One
-                                   with "..", "//" or an escaped dot or slash is none of them */
+                                   that servers read in several ways is none of them: with "//",
+                                   "." or what begins with ".." as a part, '\\' or ';', and escapes
+                                   of '.', '/', '\\', ';', '%', controls, spaces or non-ASCII */
     const char *ca_file; /* verifies the server with these certificates (PEM) instead of those
                             that this machine trusts; one for each host */
     /* Of all secrets of a host the strictest holds. An int's worth each, so that none is padding.
