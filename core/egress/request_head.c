@@ -45,6 +45,30 @@ static bool equals(text t, const char *word)
     return t.len == strlen(word) && begins(t, word);
 }
 
+static char folded(char c)
+{
+    if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
+    return is_letter(c) || (c >= '0' && c <= '9') ? c : '-';
+}
+
+bool bc_same_field(const char *name, size_t len, const char *word)
+{
+    if (strlen(word) != len) return false;
+    for (size_t i = 0; i < len; i++)
+        if (folded(name[i]) != folded(word[i])) return false;
+    return true;
+}
+
+/* Another spelling of a name that says where a request ends. */
+static bool is_misspelt(text name)
+{
+    static const char *const names[] = {"content-length", "transfer-encoding"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (bc_same_field(name.data, name.len, names[i]) && !equals(name, names[i])) return true;
+    }
+    return false;
+}
+
 /* ---- lines ---- */
 
 /* The line at `data` without its CRLF. MORE when its end has not come, BAD when it has a byte that
@@ -214,7 +238,7 @@ static bool read_field(text line, fields *seen, bc_request_head *out)
     if (colon == NULL || seen->count++ == BC_REQUEST_MAX_FIELDS) return false;
     text name = {line.data, (size_t)(colon - line.data)};
     text value = trim((text){colon + 1, line.len - name.len - 1});
-    if (!is_token(name)) return false;
+    if (!is_token(name) || is_misspelt(name)) return false;
     if (equals(name, "host")) {
         if (seen->has_host) return false;
         seen->has_host = true;

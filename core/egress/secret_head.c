@@ -89,16 +89,16 @@ static bool is_taken_out(span name)
                                         "max-forwards",
                                         "http2-settings"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (bc_same_word(name.data, name.len, names[i])) return true;
+        if (bc_same_field(name.data, name.len, names[i])) return true;
     }
     return false;
 }
 
 static bool is_guarded(const rewrite *r, span name)
 {
-    if (bc_same_word(name.data, name.len, "authorization")) return true;
+    if (bc_same_field(name.data, name.len, "authorization")) return true;
     for (size_t i = 0; i < r->count; i++) {
-        if (bc_same_word(name.data, name.len, r->secrets[i]->header)) return true;
+        if (bc_same_field(name.data, name.len, r->secrets[i]->header)) return true;
     }
     return false;
 }

@@ -338,6 +338,32 @@ START_TEST(what_would_hide_an_answer_is_taken_out)
 }
 END_TEST
 
+/* No line of these is left, and each is one for this host without it. */
+static void are_taken_out(const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        char lines[256];
+        snprintf(lines, sizeof lines, LINE "%s: mine\r\nX: y\r\n\r\n", names[i]);
+        ck_assert_str_eq(rewrite(1, lines), LINE "X: y\r\n" END);
+    }
+}
+#define ARE_TAKEN_OUT(...)                            \
+    are_taken_out((const char *const[]){__VA_ARGS__}, \
+                  sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *))
+
+START_TEST(names_have_many_spellings)
+{
+    has(0, GIVEN(.name = "A", .header = "X-Api-Key", .format = "{}"));
+    ARE_TAKEN_OUT("X-Api-Key", "X_Api_Key", "X.Api.Key", "x_api-KEY", "X~Api'Key", "AUTHORIZATION",
+                  "Accept_Encoding", "Keep.Alive", "proxy_authorization", "If_Range");
+    /* The placeholder is replaced under the name itself only. */
+    ck_assert_str_eq(rewrite(1, LINE "X_Api_Key: @\r\n\r\n"), LINE END);
+    ck_assert_int_eq(notes(BC_SECRET_OUTSIDE), 1);
+    ck_assert_str_eq(rewrite(1, LINE "XApiKey: a\r\nX-Api-Key2: b\r\nx-api-key: @\r\n\r\n"),
+                     LINE "XApiKey: a\r\nX-Api-Key2: b\r\nX-Api-Key: " VALUE "\r\n" END);
+}
+END_TEST
+
 START_TEST(several_secrets_of_a_host)
 {
     has(0, GIVEN(.name = "A", .methods = LIST("POST")));
@@ -385,5 +411,5 @@ SUITE_MAIN("egress secret", NULL, teardown, what_is_read, what_is_refused,
            paths_are_compared_by_their_parts, a_placeholder_must_stand_in_its_form,
            nothing_is_left_of_a_value, values_are_in_no_core_dump,
            the_value_takes_the_placeholders_place, it_stands_there_once, elsewhere_it_stays_a_word,
-           what_would_hide_an_answer_is_taken_out, several_secrets_of_a_host, the_strict_refuse,
-           notes_hold_no_value)
+           what_would_hide_an_answer_is_taken_out, names_have_many_spellings,
+           several_secrets_of_a_host, the_strict_refuse, notes_hold_no_value)
