@@ -54,6 +54,8 @@ static bool may_pass(bc_intercept *x, const bc_request_head *head)
         respond(x, BARCHAN_NETWORK_DENIED);
         return false;
     }
+    /* HTTP/1.0: some servers would take their first one. */
+    if (head->host[0] == '\0') why = "a request without Host on a host with secrets";
     if (head->absolute) why = "a request with a whole URL, as for a proxy, on a host with secrets";
     if (head->upgrade) why = "a request for another protocol on a host with secrets";
     if (strcmp(head->method, "TRACE") == 0) why = "TRACE on a host with secrets";

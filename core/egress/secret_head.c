@@ -76,22 +76,43 @@ static void split(span line, span *name, span *value)
     *value = colon == NULL ? (span){line.data, 0} : trim((span){colon + 1, line.len - len - 1});
 }
 
+/* `word` is the name, or with '*' at its beginning or end the other end of it. */
+static bool fits_name(span name, const char *word)
+{
+    size_t len = strlen(word);
+    bool ending = word[0] == '*', beginning = word[len - 1] == '*';
+    if (!ending && !beginning) return bc_same_field(name.data, name.len, word);
+    if (name.len < len - 1) return false;
+    char part[32];
+    snprintf(part, sizeof part, "%.*s", (int)len - 1, word + (ending ? 1 : 0));
+    return bc_same_field(name.data + (ending ? name.len - (len - 1) : 0), len - 1, part);
+}
+
+static bool is_one_of(span name, const char *const *words)
+{
+    while (*words != NULL && !fits_name(name, *words))
+        words++;
+    return *words != NULL;
+}
+
 static bool is_taken_out(span name)
 {
-    static const char *const names[] = {"accept-encoding",
-                                        "range",
-                                        "if-range",
-                                        "te",
-                                        "connection",
-                                        "keep-alive",
-                                        "proxy-authorization",
-                                        "proxy-connection",
-                                        "max-forwards",
-                                        "http2-settings"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (bc_same_field(name.data, name.len, names[i])) return true;
-    }
-    return false;
+    static const char *const unsearchable[] = {
+        "accept-encoding", "accept-charset", "a-im", "range", "*-range", "te", NULL};
+    static const char *const of_one_hop[] = {
+        "connection",     "keep-alive", "proxy-authorization", "proxy-connection", "max-forwards",
+        "http2-settings", NULL};
+    /* By which servers and what stands before them take another method, host or path. */
+    static const char *const another_request[] = {
+        "x-http-method*",     "*-override",  "x-override-url",
+        "x-original-*",       "x-rewrite-*", "x-forwarded*",
+        "forwarded",          "x-host",      "x-proxy-url",
+        "x-replaced-path",    "base-url",    "request-uri",
+        "x-envoy-original-*", "http-url",    NULL};
+    /* Of a part that is sent: it asks for nothing, and without it the part would be the whole. */
+    if (bc_same_word(name.data, name.len, "content-range")) return false;
+    return is_one_of(name, unsearchable) || is_one_of(name, of_one_hop) ||
+           is_one_of(name, another_request);
 }
 
 static bool is_guarded(const rewrite *r, span name)

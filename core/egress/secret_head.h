@@ -2,9 +2,11 @@
  * A request's head on its way to a host with secrets: placeholders become values here, and nowhere
  * else. The head has been read by request_head.h before: its lines are lines, its names are names.
  *
- * Taken out of every head: the program's own authorization, and what asks for an answer that could
- * not be searched (Accept-Encoding becomes identity; Range, TE) or is for one hop (Connection,
- * Keep-Alive, Proxy-*, Max-Forwards).
+ * Taken out of every head, in every spelling (bc_same_field): the program's own authorization; what
+ * asks for an answer that could not be searched (Accept-Encoding becomes identity; Accept-Charset,
+ * A-IM, *-Range, TE) or is for one hop (Connection, Keep-Alive, Proxy-*, Max-Forwards); what makes
+ * some servers take the request for another one (X-HTTP-Method-Override, X-Original-URL,
+ * X-Forwarded-*), which `methods` and `paths` have not seen.
  */
 #ifndef BC_EGRESS_SECRET_HEAD_H
 #define BC_EGRESS_SECRET_HEAD_H

@@ -364,6 +364,36 @@ START_TEST(names_have_many_spellings)
 }
 END_TEST
 
+START_TEST(what_asks_for_a_part_or_another_form_is_taken_out)
+{
+    has(0, GIVEN(.name = "A"));
+    ARE_TAKEN_OUT("Range", "If-Range", "Request-Range", "X-MS-Range", "x_ms_range", "A-IM", "a_im",
+                  "Accept-Charset", "Accept.Encoding", "Content_Range");
+    /* That of an upload asks for nothing: without it a server would write the part as a whole. */
+    ck_assert_str_eq(rewrite(1, LINE "Content-Range: bytes 0-1/9\r\nOrange: x\r\n\r\n"),
+                     LINE "Content-Range: bytes 0-1/9\r\nOrange: x\r\n" END);
+}
+END_TEST
+
+START_TEST(what_says_that_a_request_is_another_is_taken_out)
+{
+    has(0, GIVEN(.name = "A"));
+    ARE_TAKEN_OUT("X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override", "x_http_method",
+                  "X-Original-URL", "X-Original-URI", "X-Original-Method", "X-Original-Host",
+                  "X-Rewrite-URL", "X_Rewrite.Url", "X-Forwarded-Host", "X-Forwarded-Prefix",
+                  "X-Forwarded-Path", "X-Forwarded-Uri", "X-Forwarded-For", "X-Forwarded-Method",
+                  "X_FORWARDED_PROTO", "X-Forwarded", "Forwarded", "X-Host", "X-HTTP-Host-Override",
+                  "X-HTTP-Path-Override", "X-Override-URL", "X-Proxy-URL", "X-Replaced-Path",
+                  "X-Envoy-Original-Path", "Base-Url", "Http-Url", "Request-Uri");
+    ck_assert_str_eq(rewrite(1, LINE "X-Hosts: x\r\nMethod: y\r\nX-Original: z\r\n\r\n"),
+                     LINE "X-Hosts: x\r\nMethod: y\r\nX-Original: z\r\n" END);
+    /* Also the secret's own field, but for the value. */
+    has(0, GIVEN(.name = "A", .header = "X-Forwarded-Access-Token", .format = "{}"));
+    ck_assert_str_eq(rewrite(1, LINE "X-Forwarded-Access-Token: @\r\n\r\n"),
+                     LINE "X-Forwarded-Access-Token: " VALUE "\r\n" END);
+}
+END_TEST
+
 START_TEST(several_secrets_of_a_host)
 {
     has(0, GIVEN(.name = "A", .methods = LIST("POST")));
@@ -412,4 +442,6 @@ SUITE_MAIN("egress secret", NULL, teardown, what_is_read, what_is_refused,
            nothing_is_left_of_a_value, values_are_in_no_core_dump,
            the_value_takes_the_placeholders_place, it_stands_there_once, elsewhere_it_stays_a_word,
            what_would_hide_an_answer_is_taken_out, names_have_many_spellings,
-           several_secrets_of_a_host, the_strict_refuse, notes_hold_no_value)
+           what_asks_for_a_part_or_another_form_is_taken_out,
+           what_says_that_a_request_is_another_is_taken_out, several_secrets_of_a_host,
+           the_strict_refuse, notes_hold_no_value)

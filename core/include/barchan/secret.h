@@ -28,12 +28,17 @@
  * out, or the request refused with 403 (`on_guest_authorization`), so that commands cannot act
  * there as somebody else.
  *
- * Requests. HTTP/1.1 and 1.0, one after another; HTTP/2, upgrades, TRACE, absolute URLs and
- * malformed heads are refused. They ask for no content coding, and not for a part of a body
- * (Range), so that answers can be searched. Answers have every byte of a value, and of its base64
- * forms, replaced by '*'; those with a content coding are refused. A server that shows a value in
- * another form (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is not held
- * back: bind secrets to hosts, methods and paths that do not.
+ * Requests. HTTP/1.1 and 1.0, one after another; HTTP/2, upgrades, TRACE, absolute URLs, a missing
+ * Host and malformed heads are refused. They ask for no content coding or charset, and not for a
+ * part of a body (Range), so that answers can be searched. Fields by which some servers take
+ * another method, host or path than the request line's (X-HTTP-Method-Override, X-Original-URL,
+ * X-Forwarded-*, …) are taken out. Field names are compared as many servers do: "X_Api_Key" is
+ * X-Api-Key. What the body and the query say to a server cannot be judged, a "_method=DELETE" for
+ * one, nor can fields with a meaning of their own, such as WebDAV's Destination: `methods` and
+ * `paths` hold for servers that go by the request line. Answers have every byte of a value, and of
+ * its base64 forms, replaced by '*'; those with a content coding are refused. A server that shows a
+ * value in another form (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is
+ * not held back: bind secrets to hosts, methods and paths that do not.
  *
  * Trust. /run/barchan/ca-bundle.pem in the sandbox holds the certificates that this machine trusts
  * and the sandbox's own, /run/barchan/ca.pem the latter only. SSL_CERT_FILE, CURL_CA_BUNDLE,
