@@ -1,4 +1,5 @@
 /* Answers, cut at every place: what a program gets, and what is refused. */
+#include <stdio.h>
 #include <string.h>
 #include "egress/response_stream.h"
 #include "suite.h"
@@ -142,6 +143,47 @@ START_TEST(answers_that_are_refused)
 }
 END_TEST
 
+/* Of each kind, one that is refused with these words, and its twin. */
+START_TEST(answers_that_cannot_be_searched)
+{
+    static const char *const parts[] = {"HTTP/1.1 206 Partial Content\r\n",
+                                        "HTTP/1.1 226 IM Used\r\n",
+                                        OK "Content-Range: bytes 0-1/9\r\n",
+                                        OK "content-range: x\r\n",
+                                        OK "IM: gzip\r\n",
+                                        "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\n"};
+    static const char *const charsets[] = {
+        "utf-16",     "UTF-16LE", "\"utf-16be\"", "utf-32",    "UTF32",      "ucs-2",   "UCS-4",
+        " = \"utf-7", "utf_16",   "unicode-1-1",  "csUTF16LE", "x-utf-16le", "'utf-16'"};
+    static const char *const good[] = {"utf-8",      "UTF8",     "\"utf-8\"",
+                                       "iso-8859-1", "us-ascii", "windows-1252",
+                                       "csUTF8",     "gb18030",  ""};
+    char answer[256];
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        snprintf(answer, sizeof answer, "%sContent-Length: 1\r\n\r\nx", parts[i]);
+        is_refused(answer, "part of");
+    }
+    for (size_t i = 0; i < sizeof charsets / sizeof *charsets; i++) {
+        snprintf(answer, sizeof answer,
+                 OK "Content-Type: text/html; Charset=%s; x=y\r\nContent-Length: 1\r\n\r\nx",
+                 charsets[i]);
+        is_refused(answer, "charset");
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        snprintf(answer, sizeof answer,
+                 OK "Content-Type: text/html; charset=%s\r\nContent-Length: 1\r\n\r\nx", good[i]);
+        gives(answer, false, false, answer);
+    }
+    gives(OK
+          "Content-Type: application/utf-16\r\nX-Content-Range: IM\r\nContent-Length: 1\r\n\r\nx",
+          false, false, NULL);
+    is_refused(OK "Content-Type: charset=utf-8; charset=utf-16\r\nContent-Length: 1\r\n\r\nx",
+               "charset");
+    gives(OK "Content-Type: text/html; charset=utf-16\r\nContent-Length: 9\r\n\r\n", true, false,
+          NULL);
+}
+END_TEST
+
 START_TEST(heads_have_a_maximum)
 {
     bc_response_stream stream;
@@ -167,4 +209,4 @@ END_TEST
 
 SUITE_MAIN("egress response", setup, teardown, answers_with_a_length, answers_in_chunks,
            answers_without_a_length, answers_without_a_body, answers_that_are_refused,
-           heads_have_a_maximum)
+           answers_that_cannot_be_searched, heads_have_a_maximum)

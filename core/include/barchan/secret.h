@@ -35,8 +35,10 @@
  * X-Forwarded-*, …) are taken out. Field names are compared as many servers do: "X_Api_Key" is
  * X-Api-Key. What the body and the query say to a server cannot be judged, a "_method=DELETE" for
  * one, nor can fields with a meaning of their own, such as WebDAV's Destination: `methods` and
- * `paths` hold for servers that go by the request line. Answers have every byte of a value, and of
- * its base64 forms, replaced by '*'; those with a content coding are refused. A server that shows a
+ * `paths` hold for servers that go by the request line.
+ *
+ * Answers. They have every byte of a value, and of its base64 forms, replaced by '*'; those with a
+ * content coding, a part only, or in UTF-16, UTF-32 or UTF-7 are refused. A server that shows a
  * value in another form (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is
  * not held back: bind secrets to hosts, methods and paths that do not.
  *
