@@ -136,6 +136,8 @@ static bool pass_request(bc_intercept *x)
     const char *data = bc_buf_data(&x->request);
     bc_sniff seen = bc_request_stream_step(&x->requests, data, x->request.len, &used);
     if (seen == BC_SNIFF_BAD) {
+        /* In the body of one that has its answer: another would belong to no request. */
+        if (!between && !x->response.waiting) x->response.begun = true;
         deny(x, "a malformed HTTP request");
         return true;
     }

@@ -171,7 +171,7 @@ static bool read_head(const char *data, size_t len, answer *out)
 
 static void finish(bc_response_stream *stream)
 {
-    stream->waiting = false;
+    stream->waiting = stream->begun = false;
     stream->state = HEAD;
 }
 
@@ -217,7 +217,7 @@ static int use_head(bc_response_stream *stream, bc_buf *out)
         bc_redactor_end(&stream->redactor, out) < 0) {
         return refuse(stream, "out of memory");
     }
-    stream->begun = !interim;
+    stream->begun = !interim && stream->waiting;
     wipe(line);
     bc_buf_clear(line);
     return 0;
@@ -269,8 +269,9 @@ static int end_body(bc_response_stream *stream, bc_buf *out, bool chunked)
     int rc = bc_redactor_end(&stream->redactor, chunked ? &stream->part : out);
     if (rc == 0 && chunked) rc = write_chunk(stream, out);
     if (rc == 0 && chunked) rc = bc_buf_append_string(out, "0\r\n\r\n");
+    if (rc < 0) return refuse(stream, "out of memory"); /* and the answer stays cut off */
     finish(stream);
-    return rc < 0 ? refuse(stream, "out of memory") : 0;
+    return 0;
 }
 
 static long step_body(bc_response_stream *stream, const char *data, size_t len, bc_buf *out)

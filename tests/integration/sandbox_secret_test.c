@@ -261,6 +261,36 @@ START_TEST(malformed_requests_go_nowhere)
 }
 END_TEST
 
+START_TEST(a_refusal_after_an_answer_can_be_read)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell(
+        "cat >two.py <<'EOF'\n"
+        "import socket, ssl, sys\n"
+        "port = int(sys.argv[1].rsplit(':', 1)[1])\n"
+        "s = ssl.create_default_context().wrap_socket(\n"
+        "    socket.create_connection(('served.example', port)), "
+        "server_hostname='served.example')\n"
+        "def ask(path, more=''):\n"
+        "    s.sendall(f'GET {path} HTTP/1.1\\r\\nHost: served.example:{port}\\r\\n{more}\\r\\n'\n"
+        "              .encode())\n"
+        "    got = b''\n"
+        "    while b'served\\n' not in got and b'This sandbox' not in got:\n"
+        "        piece = s.recv(4096)\n"
+        "        if not piece: break\n"
+        "        got += piece\n"
+        "    print(got.decode())\n"
+        "ask('/a'); ask('/b'); ask('/c', 'Upgrade: x\\r\\n')\n"
+        "EOF\n"
+        "python3 two.py $AT",
+        "403 Forbidden");
+    ck_assert_int_eq(tls_has_seen(server, "GET /a"), 1);
+    ck_assert_int_eq(tls_has_seen(server, "GET /b"), 1);
+    ck_assert_int_eq(tls_has_seen(server, "GET /c"), 0);
+    ck_assert_int_eq(tls_handshakes(server), 1);
+}
+END_TEST
+
 /* ---- servers ---- */
 
 START_TEST(a_server_that_cannot_be_verified_gets_nothing)
@@ -325,6 +355,7 @@ int main(void)
                                   authorization_of_its_own_is_taken_out,
                                   authorization_of_its_own_is_refused,
                                   malformed_requests_go_nowhere,
+                                  a_refusal_after_an_answer_can_be_read,
                                   a_server_that_cannot_be_verified_gets_nothing,
                                   without_a_file_this_machines_trust_decides,
                                   what_a_server_shows_is_taken_out,

@@ -23,7 +23,7 @@ static void teardown(void)
 
 typedef struct outcome {
     int rc;
-    bool waiting, last;
+    bool waiting, begun, last;
     const char *why;
     char text[4096];
 } outcome;
@@ -42,6 +42,7 @@ static outcome receive(const char *answer, bool head_only, size_t piece, bool en
         o.rc = bc_response_feed(&stream, answer + at, len - at < piece ? len - at : piece, &out);
     if (o.rc == 0 && end) o.rc = bc_response_end(&stream, &out);
     o.waiting = stream.waiting;
+    o.begun = stream.begun;
     o.last = stream.last;
     o.why = stream.why;
     memcpy(o.text, bc_buf_data(&out), out.len);
@@ -184,6 +185,30 @@ START_TEST(answers_that_cannot_be_searched)
 }
 END_TEST
 
+START_TEST(an_answer_begins_and_ends)
+{
+    /* Answered in its stead can be what has not begun, or has ended. */
+    static const struct {
+        const char *answer;
+        bool begun, end;
+    } cases[] = {{OK, false, false},
+                 {"HTTP/1.1 100 Continue\r\n\r\n", false, false},
+                 {OK "Content-Length: 2\r\n\r\n", true, false},
+                 {OK "Content-Length: 2\r\n\r\nx", true, false},
+                 {OK "Content-Length: 2\r\n\r\nxy", false, false},
+                 {OK "Content-Length: 0\r\n\r\n", false, false},
+                 {"HTTP/1.1 204 No Content\r\n\r\n", false, false},
+                 {OK "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n", true, false},
+                 {OK "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", false, false},
+                 {OK "\r\nx", true, false},
+                 {OK "\r\nx", false, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        outcome o = receive(cases[i].answer, false, 4096, cases[i].end);
+        ck_assert_msg(o.begun == cases[i].begun, "%s", cases[i].answer);
+    }
+}
+END_TEST
+
 START_TEST(heads_have_a_maximum)
 {
     bc_response_stream stream;
@@ -209,4 +234,4 @@ END_TEST
 
 SUITE_MAIN("egress response", setup, teardown, answers_with_a_length, answers_in_chunks,
            answers_without_a_length, answers_without_a_body, answers_that_are_refused,
-           answers_that_cannot_be_searched, heads_have_a_maximum)
+           answers_that_cannot_be_searched, an_answer_begins_and_ends, heads_have_a_maximum)
