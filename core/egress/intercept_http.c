@@ -72,19 +72,17 @@ static bool report_on(bc_intercept *x, const bc_secret_report *report)
 {
     char text[512];
     const bc_relay *relay = x->relay;
-    size_t cause = report->count;
     for (size_t i = 0; i < report->count; i++) {
         bc_secret_note note = report->notes[i].note;
         if (!report->refused || note == BC_SECRET_OUTSIDE)
             bc_secret_tell(relay, report->notes[i].secret, note);
         if (note == BC_SECRET_OUTSIDE && report->notes[i].secret != NULL) {
             x->strays_told |= 1u << (report->notes[i].secret - relay->egress->secrets->list);
-        } else if (note != BC_SECRET_USED && cause == report->count) {
-            cause = i;
         }
     }
     if (!report->refused) return true;
-    bc_secret_note_text(report->notes[cause].secret, report->notes[cause].note, text, sizeof text);
+    bc_secret_note_text(report->notes[report->cause].secret, report->notes[report->cause].note,
+                        text, sizeof text);
     deny(x, text);
     return false;
 }

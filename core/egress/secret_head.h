@@ -21,12 +21,14 @@ typedef enum bc_secret_note {
     BC_SECRET_NO_METHOD, /* in its place, but the request is none that it is for */
     BC_SECRET_NO_PATH,
     BC_SECRET_MALFORMED, /* in its header, but not in its form */
+    BC_SECRET_TWICE,     /* in its place, but this field has a value already; always refused */
     BC_SECRET_UNSAFE,    /* the placeholder is sent without TLS, or to another host */
     BC_SECRET_OWN,       /* authorization of the program's own; secret NULL */
     BC_SECRET_NOTE_COUNT
 } bc_secret_note;
 
-#define BC_SECRET_MAX_NOTES 24u
+/* Each once: one that is lost could be the refusal. */
+#define BC_SECRET_MAX_NOTES (BC_SECRET_MAX * BC_SECRET_NOTE_COUNT)
 
 typedef struct bc_secret_report {
     struct {
@@ -34,7 +36,9 @@ typedef struct bc_secret_report {
         bc_secret_note note;
     } notes[BC_SECRET_MAX_NOTES]; /* each once */
     size_t count;
-    bool refused; /* by on_guest_authorization: nothing was written */
+    bool refused; /* by on_guest_authorization, or for BC_SECRET_TWICE: what was written is to go
+                     nowhere */
+    size_t cause; /* of the refusal: the index of its note */
 } bc_secret_report;
 
 /* "GITHUB_TOKEN was put into Authorization", …; one line, without any value. */

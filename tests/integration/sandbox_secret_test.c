@@ -207,8 +207,10 @@ START_TEST(authorization_of_its_own_is_taken_out)
 {
     make_secret_sandbox(SECRET(.header = "X-Api-Key", .format = "{}"));
     shell("curl -sS -H 'Authorization: Bearer mine' -H 'X-Api-Key: mine' $AT/", "served");
-    shell("curl -sS -H \"X-Api-Key: mine\" -H \"X-Api-Key: $TOKEN\" -H \"x-api-key: $TOKEN\" $AT/",
-          "served");
+    shell("curl -sS -H \"X-Api-Key: mine\" -H \"X-Api-Key: $TOKEN\" $AT/", "served");
+    shell("curl -sS -i -H \"X-Api-Key: $TOKEN\" -H \"x-api-key: $TOKEN\" $AT/", "403 Forbidden");
+    shell("curl -sS -H \"X-Api-Key: $TOKEN\" -H \"x-api-key: $TOKEN\" $AT/",
+          "not used: a value stands already in X-Api-Key");
     ck_assert_int_eq(tls_has_seen(server, "mine"), 0);
     ck_assert_int_eq(tls_has_seen(server, VALUE), 1);
     ck_assert_int_eq(told("authorization of the program's own"), 2);

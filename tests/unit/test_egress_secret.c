@@ -301,13 +301,32 @@ START_TEST(the_value_takes_the_placeholders_place)
 }
 END_TEST
 
-START_TEST(it_stands_there_once)
+/* Which of two a server takes is its own choice, and the program's. */
+START_TEST(a_field_has_one_value)
 {
-    has(0, GIVEN(.name = "A"));
-    ck_assert_str_eq(rewrite(1, LINE "Authorization: Bearer @\r\nAUTHORIZATION: Bearer @\r\n"
-                                     "Authorization: mine\r\n\r\n"),
-                     LINE REAL END);
-    ck_assert_int_eq(notes(BC_SECRET_OWN), 1);
+    char lines[512];
+    has(0, GIVEN(.name = "A", .header = "X-Key", .format = "{}"));
+    has(1, GIVEN(.name = "B", .header = "x_key", .format = "key={}"));
+    rewrite(1, LINE "X-Key: @\r\nX-KEY: @\r\n\r\n");
+    ck_assert(report.refused);
+    ck_assert_int_eq(report.notes[report.cause].note, BC_SECRET_TWICE);
+    rewrite(1, LINE "X-Key: mine\r\nX-Key: @\r\nX: y\r\nX-Key: @\r\n\r\n");
+    ck_assert(report.refused);
+    ck_assert_int_eq(report.notes[report.cause].note, BC_SECRET_TWICE);
+    snprintf(lines, sizeof lines, LINE "X-Key: @\r\nx_key: key=%s\r\n\r\n", secrets[1].placeholder);
+    rewrite(2, lines);
+    ck_assert(report.refused);
+    ck_assert_ptr_eq(report.notes[report.cause].secret, &secrets[1]);
+    /* One beside others that are none, and two in two fields. */
+    ck_assert_str_eq(rewrite(2, LINE "X-Key: mine\r\nX-Key: @\r\nX_Key: @\r\n\r\n"),
+                     LINE "X-Key: " VALUE "\r\n" END);
+    ck_assert(!report.refused);
+    has(1, GIVEN(.name = "B"));
+    snprintf(lines, sizeof lines, LINE "X-Key: @\r\nAuthorization: Bearer %s\r\n\r\n",
+             secrets[1].placeholder);
+    rewrite(2, lines);
+    ck_assert(!report.refused);
+    ck_assert_int_eq(notes(BC_SECRET_USED), 2);
 }
 END_TEST
 
@@ -440,7 +459,7 @@ END_TEST
 SUITE_MAIN("egress secret", NULL, teardown, what_is_read, what_is_refused,
            paths_are_compared_by_their_parts, a_placeholder_must_stand_in_its_form,
            nothing_is_left_of_a_value, values_are_in_no_core_dump,
-           the_value_takes_the_placeholders_place, it_stands_there_once, elsewhere_it_stays_a_word,
+           the_value_takes_the_placeholders_place, a_field_has_one_value, elsewhere_it_stays_a_word,
            what_would_hide_an_answer_is_taken_out, names_have_many_spellings,
            what_asks_for_a_part_or_another_form_is_taken_out,
            what_says_that_a_request_is_another_is_taken_out, several_secrets_of_a_host,

@@ -26,7 +26,8 @@
  * The program's own authorization. On the hosts of secrets the field Authorization and every
  * secret's `header` are ours: what is there and is not a placeholder in its form and place is taken
  * out, or the request refused with 403 (`on_guest_authorization`), so that commands cannot act
- * there as somebody else.
+ * there as somebody else. One field of a request holds one value: a request with two lines of one
+ * field that both are to hold one is refused with 403.
  *
  * Requests. HTTP/1.1 and 1.0, one after another; HTTP/2, upgrades, TRACE, absolute URLs, a missing
  * Host and malformed heads are refused. They ask for no content coding or charset, and not for a
