@@ -223,6 +223,14 @@ static int use_head(bc_response_stream *stream, bc_buf *out)
     return 0;
 }
 
+/* All the memory that it may need at once, for it to be wiped whole: growing frees what it was. */
+static int add_to_line(bc_response_stream *stream, const char *data, size_t len)
+{
+    bc_buf *line = &stream->line;
+    if (line->mem == NULL && bc_buf_reserve(line, line->max) == NULL) return BARCHAN_ENOMEM;
+    return bc_buf_append(line, data, len);
+}
+
 /* Gathers a head: how many bytes of `data` it took. */
 static long step_head(bc_response_stream *stream, const char *data, size_t len, bc_buf *out)
 {
@@ -231,8 +239,10 @@ static long step_head(bc_response_stream *stream, const char *data, size_t len, 
     while (at < len) {
         const char *end = memchr(data + at, '\n', len - at);
         size_t n = end == NULL ? len - at : (size_t)(end - data) + 1 - at;
-        if (bc_buf_append(line, data + at, n) < 0) {
-            return refuse(stream, "the server's head is too long");
+        int rc = add_to_line(stream, data + at, n);
+        if (rc < 0) {
+            return refuse(stream,
+                          rc == BARCHAN_ENOMEM ? "out of memory" : "the server's head is too long");
         }
         at += n;
         const char *all = bc_buf_data(line);
@@ -330,7 +340,7 @@ static long step_line(bc_response_stream *stream, const char *data, size_t len, 
     bc_buf *line = &stream->line;
     const char *end = memchr(data, '\n', len);
     size_t n = end == NULL ? len : (size_t)(end - data) + 1;
-    if (line->len + n > BC_RESPONSE_LINE_MAX || bc_buf_append(line, data, n) < 0) {
+    if (line->len + n > BC_RESPONSE_LINE_MAX || add_to_line(stream, data, n) < 0) {
         return refuse(stream, "the server's answer is malformed");
     }
     if (end == NULL) return (long)n;

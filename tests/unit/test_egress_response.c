@@ -209,6 +209,36 @@ START_TEST(an_answer_begins_and_ends)
 }
 END_TEST
 
+/* Memory that grows leaves copies of what a server shows in memory that was freed. */
+START_TEST(a_head_stays_in_its_place)
+{
+    bc_response_stream stream;
+    bc_buf out;
+    bc_buf_init(&out, 1u << 20);
+    ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
+    ck_assert_int_eq(bc_response_expect(&stream, false, patterns), 0);
+    ck_assert_int_eq(bc_response_feed(&stream, OK, strlen(OK), &out), 0);
+    const char *place = stream.line.mem;
+    ck_assert_ptr_nonnull(place);
+    for (int i = 0; i < 2000; i++)
+        ck_assert_int_eq(bc_response_feed(&stream, "X: " VALUE "\r\n", 21, &out), 0);
+    ck_assert_ptr_eq(stream.line.mem, place);
+    bc_response_clear(&stream);
+    ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
+    ck_assert_int_eq(bc_response_expect(&stream, false, patterns), 0);
+    const char *chunked = OK "Transfer-Encoding: chunked\r\n\r\n";
+    ck_assert_int_eq(bc_response_feed(&stream, chunked, strlen(chunked), &out), 0);
+    ck_assert_int_eq(bc_response_feed(&stream, "1", 1, &out), 0);
+    place = stream.line.mem;
+    ck_assert_int_eq(bc_response_feed(&stream, ";", 1, &out), 0);
+    for (int i = 0; i < 200; i++)
+        ck_assert_int_eq(bc_response_feed(&stream, VALUE, strlen(VALUE), &out), 0);
+    ck_assert_ptr_eq(stream.line.mem, place);
+    bc_response_clear(&stream);
+    bc_buf_clear(&out);
+}
+END_TEST
+
 START_TEST(heads_have_a_maximum)
 {
     bc_response_stream stream;
@@ -234,4 +264,5 @@ END_TEST
 
 SUITE_MAIN("egress response", setup, teardown, answers_with_a_length, answers_in_chunks,
            answers_without_a_length, answers_without_a_body, answers_that_are_refused,
-           answers_that_cannot_be_searched, an_answer_begins_and_ends, heads_have_a_maximum)
+           answers_that_cannot_be_searched, an_answer_begins_and_ends, a_head_stays_in_its_place,
+           heads_have_a_maximum)
