@@ -54,6 +54,8 @@ static bool may_pass(bc_intercept *x, const bc_request_head *head)
         respond(x, BARCHAN_NETWORK_DENIED);
         return false;
     }
+    /* HTTP/1.0: some servers would take their first one. */
+    if (head->host[0] == '\0') why = "a request without Host on a host with secrets";
     if (head->absolute) why = "a request with a whole URL, as for a proxy, on a host with secrets";
     if (head->upgrade) why = "a request for another protocol on a host with secrets";
     if (strcmp(head->method, "TRACE") == 0) why = "TRACE on a host with secrets";
@@ -70,19 +72,17 @@ static bool report_on(bc_intercept *x, const bc_secret_report *report)
 {
     char text[512];
     const bc_relay *relay = x->relay;
-    size_t cause = report->count;
     for (size_t i = 0; i < report->count; i++) {
         bc_secret_note note = report->notes[i].note;
         if (!report->refused || note == BC_SECRET_OUTSIDE)
             bc_secret_tell(relay, report->notes[i].secret, note);
         if (note == BC_SECRET_OUTSIDE && report->notes[i].secret != NULL) {
             x->strays_told |= 1u << (report->notes[i].secret - relay->egress->secrets->list);
-        } else if (note != BC_SECRET_USED && cause == report->count) {
-            cause = i;
         }
     }
     if (!report->refused) return true;
-    bc_secret_note_text(report->notes[cause].secret, report->notes[cause].note, text, sizeof text);
+    bc_secret_note_text(report->notes[report->cause].secret, report->notes[report->cause].note,
+                        text, sizeof text);
     deny(x, text);
     return false;
 }
@@ -134,6 +134,8 @@ static bool pass_request(bc_intercept *x)
     const char *data = bc_buf_data(&x->request);
     bc_sniff seen = bc_request_stream_step(&x->requests, data, x->request.len, &used);
     if (seen == BC_SNIFF_BAD) {
+        /* In the body of one that has its answer: another would belong to no request. */
+        if (!between && !x->response.waiting) x->response.begun = true;
         deny(x, "a malformed HTTP request");
         return true;
     }

@@ -45,6 +45,30 @@ static bool equals(text t, const char *word)
     return t.len == strlen(word) && begins(t, word);
 }
 
+static char folded(char c)
+{
+    if (c >= 'A' && c <= 'Z') return (char)(c - 'A' + 'a');
+    return is_letter(c) || (c >= '0' && c <= '9') ? c : '-';
+}
+
+bool bc_same_field(const char *name, size_t len, const char *word)
+{
+    if (strlen(word) != len) return false;
+    for (size_t i = 0; i < len; i++)
+        if (folded(name[i]) != folded(word[i])) return false;
+    return true;
+}
+
+/* Another spelling of a name that says where a request ends. */
+static bool is_misspelt(text name)
+{
+    static const char *const names[] = {"content-length", "transfer-encoding"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (bc_same_field(name.data, name.len, names[i]) && !equals(name, names[i])) return true;
+    }
+    return false;
+}
+
 /* ---- lines ---- */
 
 /* The line at `data` without its CRLF. MORE when its end has not come, BAD when it has a byte that
@@ -129,7 +153,7 @@ static bool read_url(text url, target *out)
     bool secure = begins(url, "https://");
     if (!secure && !begins(url, "http://")) return false;
     size_t at = secure ? 8 : 7, end = at;
-    while (end < url.len && strchr("/?#", url.data[end]) == NULL)
+    while (end < url.len && strchr("/?", url.data[end]) == NULL)
         end++;
     out->usual_port = secure ? 443 : 80;
     return read_authority((text){url.data + at, end - at}, out->host, &out->port);
@@ -137,8 +161,8 @@ static bool read_url(text url, target *out)
 
 static bool read_target(text t, bc_request_head *out, target *to)
 {
-    for (size_t i = 0; i < t.len; i++)
-        if (t.data[i] <= ' ' || t.data[i] > '~') return false;
+    for (size_t i = 0; i < t.len; i++) /* a target has no fragment: RFC 9112, 3.2 */
+        if (t.data[i] <= ' ' || t.data[i] > '~' || t.data[i] == '#') return false;
     out->connect = strcmp(out->method, "CONNECT") == 0;
     if (t.len == 0) return false;
     if (out->connect) return read_authority(t, to->host, &to->port) && to->port != 0;
@@ -214,7 +238,7 @@ static bool read_field(text line, fields *seen, bc_request_head *out)
     if (colon == NULL || seen->count++ == BC_REQUEST_MAX_FIELDS) return false;
     text name = {line.data, (size_t)(colon - line.data)};
     text value = trim((text){colon + 1, line.len - name.len - 1});
-    if (!is_token(name)) return false;
+    if (!is_token(name) || is_misspelt(name)) return false;
     if (equals(name, "host")) {
         if (seen->has_host) return false;
         seen->has_host = true;

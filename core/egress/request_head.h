@@ -41,4 +41,9 @@ bc_sniff bc_request_head_read(const char *data, size_t len, bc_request_head *out
  * the preface of HTTP/2), BAD no. */
 bc_sniff bc_looks_like_request(const char *data, size_t len);
 
+/* Whether servers may take one field name for the other: many hand fields to programs as variables,
+ * in which every byte that is no letter or digit is the same ("X_Key" and "X.Key" are X-Key).
+ * `word` is of any case. */
+bool bc_same_field(const char *name, size_t len, const char *word);
+
 #endif

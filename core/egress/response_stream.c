@@ -9,6 +9,7 @@ enum { HEAD, BODY, CHUNK_LINE, CHUNK, CHUNK_END, TRAILER, UNTIL_END };
 typedef struct answer {
     int status;
     bool chunked, coded, has_length;
+    bool partial, wide; /* of a body, or of a delta of it; in a charset that is not ASCII's */
     int64_t length;
     int minor;
 } answer;
@@ -87,6 +88,49 @@ static bool read_length(const char *value, size_t len, answer *out)
     return true;
 }
 
+/* Whether the charset at `text` is one of those that write a value in other bytes than ASCII's:
+ * "utf-16le", "csUCS2", … */
+static bool is_wide(const char *text, size_t len)
+{
+    static const char *const wide[] = {"utf16",   "utf32",    "utf7",   "utfebcdic", "ucs",
+                                       "unicode", "iso10646", "ibm037", "cp037"};
+    char name[24];
+    size_t n = 0;
+    for (size_t i = 0; i < len && text[i] != ';' && n < sizeof name - 1; i++) {
+        char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
+        if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) name[n++] = c;
+    }
+    name[n] = '\0';
+    size_t skip = name[0] == 'x' ? 1 : strncmp(name, "cs", 2) == 0 ? 2 : 0;
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        if (strncmp(name + skip, wide[i], strlen(wide[i])) == 0) return true;
+    }
+    return false;
+}
+
+static bool has_wide_charset(const char *type, size_t len)
+{
+    static const char word[] = "charset";
+    const size_t n = sizeof word - 1;
+    for (size_t i = 0; i + n < len; i++) {
+        if (bc_same_word(type + i, n, word) && is_wide(type + i + n, len - i - n)) return true;
+    }
+    return false;
+}
+
+/* What a value could be in without being found. */
+static void look_for_unsearchable(const char *name, size_t name_len, const char *value, size_t len,
+                                  answer *out)
+{
+    if (bc_same_word(name, name_len, "content-encoding") && len > 0 &&
+        !bc_same_word(value, len, "identity"))
+        out->coded = true;
+    if (bc_same_word(name, name_len, "content-range") || bc_same_word(name, name_len, "im"))
+        out->partial = true;
+    if (bc_same_word(name, name_len, "content-type") && has_wide_charset(value, len))
+        out->wide = true;
+}
+
 static bool read_field(const char *line, size_t len, answer *out)
 {
     size_t name = 0;
@@ -106,10 +150,7 @@ static bool read_field(const char *line, size_t len, answer *out)
         if (out->chunked || !bc_same_word(value, value_len, "chunked")) return false;
         out->chunked = true;
     }
-    if (bc_same_word(line, name, "content-encoding") && value_len > 0 &&
-        !bc_same_word(value, value_len, "identity")) {
-        out->coded = true;
-    }
+    look_for_unsearchable(line, name, value, value_len, out);
     return true;
 }
 
@@ -130,7 +171,7 @@ static bool read_head(const char *data, size_t len, answer *out)
 
 static void finish(bc_response_stream *stream)
 {
-    stream->waiting = false;
+    stream->waiting = stream->begun = false;
     stream->state = HEAD;
 }
 
@@ -142,6 +183,9 @@ static int begin_body(bc_response_stream *stream, const answer *a)
         return 0;
     }
     if (a->coded) return refuse(stream, "the server's answer has a content coding");
+    if (a->partial || a->status == 206 || a->status == 226)
+        return refuse(stream, "the server's answer is a part of one");
+    if (a->wide) return refuse(stream, "the server's answer is in a charset unlike ASCII");
     stream->left = a->length;
     if (a->chunked) {
         stream->state = CHUNK_LINE;
@@ -173,10 +217,18 @@ static int use_head(bc_response_stream *stream, bc_buf *out)
         bc_redactor_end(&stream->redactor, out) < 0) {
         return refuse(stream, "out of memory");
     }
-    stream->begun = !interim;
+    stream->begun = !interim && stream->waiting;
     wipe(line);
     bc_buf_clear(line);
     return 0;
+}
+
+/* All the memory that it may need at once, for it to be wiped whole: growing frees what it was. */
+static int add_to_line(bc_response_stream *stream, const char *data, size_t len)
+{
+    bc_buf *line = &stream->line;
+    if (line->mem == NULL && bc_buf_reserve(line, line->max) == NULL) return BARCHAN_ENOMEM;
+    return bc_buf_append(line, data, len);
 }
 
 /* Gathers a head: how many bytes of `data` it took. */
@@ -187,8 +239,10 @@ static long step_head(bc_response_stream *stream, const char *data, size_t len, 
     while (at < len) {
         const char *end = memchr(data + at, '\n', len - at);
         size_t n = end == NULL ? len - at : (size_t)(end - data) + 1 - at;
-        if (bc_buf_append(line, data + at, n) < 0) {
-            return refuse(stream, "the server's head is too long");
+        int rc = add_to_line(stream, data + at, n);
+        if (rc < 0) {
+            return refuse(stream,
+                          rc == BARCHAN_ENOMEM ? "out of memory" : "the server's head is too long");
         }
         at += n;
         const char *all = bc_buf_data(line);
@@ -225,8 +279,9 @@ static int end_body(bc_response_stream *stream, bc_buf *out, bool chunked)
     int rc = bc_redactor_end(&stream->redactor, chunked ? &stream->part : out);
     if (rc == 0 && chunked) rc = write_chunk(stream, out);
     if (rc == 0 && chunked) rc = bc_buf_append_string(out, "0\r\n\r\n");
+    if (rc < 0) return refuse(stream, "out of memory"); /* and the answer stays cut off */
     finish(stream);
-    return rc < 0 ? refuse(stream, "out of memory") : 0;
+    return 0;
 }
 
 static long step_body(bc_response_stream *stream, const char *data, size_t len, bc_buf *out)
@@ -285,7 +340,7 @@ static long step_line(bc_response_stream *stream, const char *data, size_t len, 
     bc_buf *line = &stream->line;
     const char *end = memchr(data, '\n', len);
     size_t n = end == NULL ? len : (size_t)(end - data) + 1;
-    if (line->len + n > BC_RESPONSE_LINE_MAX || bc_buf_append(line, data, n) < 0) {
+    if (line->len + n > BC_RESPONSE_LINE_MAX || add_to_line(stream, data, n) < 0) {
         return refuse(stream, "the server's answer is malformed");
     }
     if (end == NULL) return (long)n;

@@ -26,7 +26,7 @@ typedef struct bc_response_stream {
     int state;
     bool waiting;   /* a request has no whole answer yet */
     bool head_only; /* of HEAD */
-    bool begun;     /* a part of this answer has been passed on */
+    bool begun;     /* a part of this answer has been passed on, but not its end */
     bool last;      /* nothing can follow on this connection */
     int interim;
     int64_t left;    /* of the body or chunk */

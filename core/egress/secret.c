@@ -6,6 +6,8 @@
 #include "base/cleanup.h"
 #include "base/options.h"
 #include "egress/address.h"
+#include "egress/request_head.h"
+#include "egress/secret_head.h"
 #include "egress/secret_memory.h"
 
 static bool is_letter(char c)
@@ -123,31 +125,16 @@ static int read_hosts(bc_secret *secret, const char *const *hosts, barchan_error
     return rc;
 }
 
-/* Those that say where a request ends, for whom it is, or that are rewritten anyway. */
+/* Not those that say where a request ends or for whom it is, nor those that are taken out. */
 static int read_header(bc_secret *secret, const char *header, barchan_error *err)
 {
-    static const char *const ours[] = {"host",
-                                       "content-length",
-                                       "transfer-encoding",
-                                       "connection",
-                                       "accept-encoding",
-                                       "upgrade",
-                                       "te",
-                                       "trailer",
-                                       "content-encoding",
-                                       "range",
-                                       "expect",
-                                       "if-range",
-                                       "keep-alive",
-                                       "max-forwards",
-                                       "proxy-authorization",
-                                       "proxy-connection",
-                                       "http2-settings",
-                                       NULL};
+    static const char *const ours[] = {
+        "host",          "content-length", "transfer-encoding", "upgrade", "content-encoding",
+        "content-range", "expect",         "if-range",          "trailer", NULL};
     if (header == NULL) header = "Authorization";
-    bool good = is_token(header);
+    bool good = is_token(header) && !bc_secret_takes_out(header);
     for (size_t i = 0; good && ours[i] != NULL; i++)
-        good = !bc_same_word(header, strlen(header), ours[i]);
+        good = !bc_same_field(header, strlen(header), ours[i]);
     if (!good) {
         return bc_error_set(err, BARCHAN_EINVAL, "header '%.80s' cannot carry a secret", header);
     }

@@ -14,7 +14,7 @@ typedef struct rewrite {
     const bc_request_head *head;
     span target;
     bc_secret_report *report;
-    uint32_t written; /* a bit for each secret whose field has been written */
+    uint32_t written; /* a bit for each secret whose value has been */
 } rewrite;
 
 void bc_secret_note_text(const bc_secret *secret, bc_secret_note note, char *text, size_t cap)
@@ -25,6 +25,7 @@ void bc_secret_note_text(const bc_secret *secret, bc_secret_note note, char *tex
         "not used: it is not for this method",
         "not used: it is not for this path",
         "not used: its placeholder stands in another form in ",
+        "not used: a value stands already in ",
         "not used: its placeholder is sent without TLS, or to another host",
         ""};
     if (secret == NULL || note == BC_SECRET_OWN) {
@@ -76,29 +77,55 @@ static void split(span line, span *name, span *value)
     *value = colon == NULL ? (span){line.data, 0} : trim((span){colon + 1, line.len - len - 1});
 }
 
+/* `word` is the name, or with '*' at its beginning or end the other end of it. */
+static bool fits_name(span name, const char *word)
+{
+    size_t len = strlen(word);
+    bool ending = word[0] == '*', beginning = word[len - 1] == '*';
+    if (!ending && !beginning) return bc_same_field(name.data, name.len, word);
+    if (name.len < len - 1) return false;
+    char part[32];
+    snprintf(part, sizeof part, "%.*s", (int)len - 1, word + (ending ? 1 : 0));
+    return bc_same_field(name.data + (ending ? name.len - (len - 1) : 0), len - 1, part);
+}
+
+static bool is_one_of(span name, const char *const *words)
+{
+    while (*words != NULL && !fits_name(name, *words))
+        words++;
+    return *words != NULL;
+}
+
 static bool is_taken_out(span name)
 {
-    static const char *const names[] = {"accept-encoding",
-                                        "range",
-                                        "if-range",
-                                        "te",
-                                        "connection",
-                                        "keep-alive",
-                                        "proxy-authorization",
-                                        "proxy-connection",
-                                        "max-forwards",
-                                        "http2-settings"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (bc_same_word(name.data, name.len, names[i])) return true;
-    }
-    return false;
+    static const char *const unsearchable[] = {
+        "accept-encoding", "accept-charset", "a-im", "range", "*-range", "te", NULL};
+    static const char *const of_one_hop[] = {
+        "connection",     "keep-alive", "proxy-authorization", "proxy-connection", "max-forwards",
+        "http2-settings", NULL};
+    /* By which servers and what stands before them take another method, host or path. */
+    static const char *const another_request[] = {
+        "x-http-method*",     "*-override",  "x-override-url",
+        "x-original-*",       "x-rewrite-*", "x-forwarded*",
+        "forwarded",          "x-host",      "x-proxy-url",
+        "x-replaced-path",    "base-url",    "request-uri",
+        "x-envoy-original-*", "http-url",    NULL};
+    /* Of a part that is sent: it asks for nothing, and without it the part would be the whole. */
+    if (bc_same_word(name.data, name.len, "content-range")) return false;
+    return is_one_of(name, unsearchable) || is_one_of(name, of_one_hop) ||
+           is_one_of(name, another_request);
+}
+
+bool bc_secret_takes_out(const char *field)
+{
+    return is_taken_out((span){field, strlen(field)});
 }
 
 static bool is_guarded(const rewrite *r, span name)
 {
-    if (bc_same_word(name.data, name.len, "authorization")) return true;
+    if (bc_same_field(name.data, name.len, "authorization")) return true;
     for (size_t i = 0; i < r->count; i++) {
-        if (bc_same_word(name.data, name.len, r->secrets[i]->header)) return true;
+        if (bc_same_field(name.data, name.len, r->secrets[i]->header)) return true;
     }
     return false;
 }
@@ -151,10 +178,24 @@ static bool is_strict(const rewrite *r)
     return false;
 }
 
+/* Of two values in one field a server takes either. */
+static bool is_written(const rewrite *r, const char *header)
+{
+    for (size_t i = 0; i < r->count; i++) {
+        const char *other = r->secrets[i]->header;
+        if ((r->written & 1u << i) != 0 && bc_same_field(header, strlen(header), other))
+            return true;
+    }
+    return false;
+}
+
 static int write_secret(rewrite *r, size_t index, bc_buf *out)
 {
     const bc_secret *secret = r->secrets[index];
-    if (r->written & 1u << index) return 0; /* a second one of these is one too many */
+    if (is_written(r, secret->header)) {
+        note(r->report, secret, BC_SECRET_TWICE);
+        return 0;
+    }
     r->written |= 1u << index;
     note(r->report, secret, BC_SECRET_USED);
     int rc = bc_buf_append_string(out, secret->header);
@@ -194,13 +235,19 @@ static int write_request_line(rewrite *r, span line, bc_buf *out)
     return rc == 0 ? bc_buf_append_string(out, "\r\n") : rc;
 }
 
-static bool has_refusal(const bc_secret_report *report)
+/* What refuses always goes before what only the strict refuse. */
+static void decide(const rewrite *r)
 {
+    bc_secret_report *report = r->report;
+    bool strict = is_strict(r);
     for (size_t i = 0; i < report->count; i++) {
         bc_secret_note what = report->notes[i].note;
-        if (what != BC_SECRET_USED && what != BC_SECRET_OUTSIDE) return true;
+        bool always = what == BC_SECRET_TWICE;
+        if (what == BC_SECRET_USED || what == BC_SECRET_OUTSIDE || !(always || strict)) continue;
+        if (!report->refused || always) report->cause = i;
+        report->refused = true;
+        if (always) return;
     }
-    return false;
 }
 
 int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count,
@@ -220,6 +267,6 @@ int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count,
         rc = write_field(&r, line, out);
     }
     if (rc == 0) rc = bc_buf_append_string(out, "Accept-Encoding: identity\r\n\r\n");
-    report->refused = is_strict(&r) && has_refusal(report);
+    decide(&r);
     return rc;
 }

@@ -2,9 +2,11 @@
  * A request's head on its way to a host with secrets: placeholders become values here, and nowhere
  * else. The head has been read by request_head.h before: its lines are lines, its names are names.
  *
- * Taken out of every head: the program's own authorization, and what asks for an answer that could
- * not be searched (Accept-Encoding becomes identity; Range, TE) or is for one hop (Connection,
- * Keep-Alive, Proxy-*, Max-Forwards).
+ * Taken out of every head, in every spelling (bc_same_field): the program's own authorization; what
+ * asks for an answer that could not be searched (Accept-Encoding becomes identity; Accept-Charset,
+ * A-IM, *-Range, TE) or is for one hop (Connection, Keep-Alive, Proxy-*, Max-Forwards); what makes
+ * some servers take the request for another one (X-HTTP-Method-Override, X-Original-URL,
+ * X-Forwarded-*), which `methods` and `paths` have not seen.
  */
 #ifndef BC_EGRESS_SECRET_HEAD_H
 #define BC_EGRESS_SECRET_HEAD_H
@@ -19,12 +21,14 @@ typedef enum bc_secret_note {
     BC_SECRET_NO_METHOD, /* in its place, but the request is none that it is for */
     BC_SECRET_NO_PATH,
     BC_SECRET_MALFORMED, /* in its header, but not in its form */
+    BC_SECRET_TWICE,     /* in its place, but this field has a value already; always refused */
     BC_SECRET_UNSAFE,    /* the placeholder is sent without TLS, or to another host */
     BC_SECRET_OWN,       /* authorization of the program's own; secret NULL */
     BC_SECRET_NOTE_COUNT
 } bc_secret_note;
 
-#define BC_SECRET_MAX_NOTES 24u
+/* Each once: one that is lost could be the refusal. */
+#define BC_SECRET_MAX_NOTES (BC_SECRET_MAX * BC_SECRET_NOTE_COUNT)
 
 typedef struct bc_secret_report {
     struct {
@@ -32,11 +36,16 @@ typedef struct bc_secret_report {
         bc_secret_note note;
     } notes[BC_SECRET_MAX_NOTES]; /* each once */
     size_t count;
-    bool refused; /* by on_guest_authorization: nothing was written */
+    bool refused; /* by on_guest_authorization, or for BC_SECRET_TWICE: what was written is to go
+                     nowhere */
+    size_t cause; /* of the refusal: the index of its note */
 } bc_secret_report;
 
 /* "GITHUB_TOKEN was put into Authorization", …; one line, without any value. */
 void bc_secret_note_text(const bc_secret *secret, bc_secret_note note, char *text, size_t cap);
+
+/* Whether a field of this name is never sent, and so can carry no secret. */
+bool bc_secret_takes_out(const char *field);
 
 /* Appends the head to send to `out`, whose memory the caller wipes. `secrets`: those that are bound
  * to the host and port, at least one. `data`: head->head_len bytes. 0, or the buffer's failure. */

@@ -37,22 +37,39 @@ bool bc_secret_has_method(const bc_secret *secret, const char *method)
     return *list != NULL;
 }
 
+static int hex_digit(char c)
+{
+    c = lower(c);
+    return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Only of what is visible ASCII, once decoded, and divides or changes no path: servers cut a path
+ * at a NUL, trim spaces, decode twice, or take a long form of a dot in UTF-8 for one. */
+static bool is_plain_escape(const char *text, size_t len)
+{
+    if (len < 3) return false;
+    int high = hex_digit(text[1]), low = hex_digit(text[2]);
+    if (high < 0 || low < 0) return false;
+    int c = high << 4 | low;
+    return c > ' ' && c < 0x7f && strchr("%./;\\", c) == NULL;
+}
+
+/* What follows a slash: not another, not "." alone, and not "..", whatever stands behind it. */
+static bool is_plain_segment(const char *text, size_t len)
+{
+    if (len == 0) return true;
+    if (text[0] == '/') return false;
+    if (text[0] != '.') return true;
+    return len > 1 && text[1] != '/' && text[1] != '.';
+}
+
 /* What servers read in more ways than one is below nothing. */
 static bool is_plain_path(const char *path, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
-        if (path[i] == '\\' || path[i] == ';') return false;
-        if (path[i] == '/' && i + 1 < len && path[i + 1] == '/') return false;
-        if (path[i] == '/' && i + 1 < len && path[i + 1] == '.') {
-            size_t end = i + 2 < len && path[i + 2] == '.' ? i + 3 : i + 2;
-            if (end == len || path[end] == '/') return false;
-        }
-        if (path[i] != '%') continue;
-        if (i + 2 >= len) return false;
-        char high = path[i + 1], low = lower(path[i + 2]);
-        if (high == '2' && (low == 'e' || low == 'f' || low == '5')) return false;
-        if (high == '5' && low == 'c') return false;
-        if (high == '3' && low == 'b') return false;
+        if (strchr("\\;#", path[i]) != NULL) return false;
+        if (path[i] == '/' && !is_plain_segment(path + i + 1, len - i - 1)) return false;
+        if (path[i] == '%' && !is_plain_escape(path + i, len - i)) return false;
     }
     return true;
 }
@@ -68,7 +85,7 @@ bool bc_secret_has_path(const bc_secret *secret, const char *target, size_t len)
 {
     if (secret->paths == NULL) return true;
     size_t end = 0;
-    while (end < len && target[end] != '?' && target[end] != '#')
+    while (end < len && target[end] != '?')
         end++;
     if (end == 0 || target[0] != '/' || !is_plain_path(target, end)) return false;
     for (char **entry = secret->paths; *entry != NULL; entry++) {

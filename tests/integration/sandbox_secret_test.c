@@ -222,8 +222,10 @@ START_TEST(authorization_of_its_own_is_taken_out)
 {
     make_secret_sandbox(SECRET(.header = "X-Api-Key", .format = "{}"));
     shell("curl -sS -H 'Authorization: Bearer mine' -H 'X-Api-Key: mine' $AT/", "served");
-    shell("curl -sS -H \"X-Api-Key: mine\" -H \"X-Api-Key: $TOKEN\" -H \"x-api-key: $TOKEN\" $AT/",
-          "served");
+    shell("curl -sS -H \"X-Api-Key: mine\" -H \"X-Api-Key: $TOKEN\" $AT/", "served");
+    shell("curl -sS -i -H \"X-Api-Key: $TOKEN\" -H \"x-api-key: $TOKEN\" $AT/", "403 Forbidden");
+    shell("curl -sS -H \"X-Api-Key: $TOKEN\" -H \"x-api-key: $TOKEN\" $AT/",
+          "not used: a value stands already in X-Api-Key");
     ck_assert_int_eq(tls_has_seen(server, "mine"), 0);
     ck_assert_int_eq(tls_has_seen(server, VALUE), 1);
     ck_assert_int_eq(told("authorization of the program's own"), 2);
@@ -257,6 +259,9 @@ START_TEST(malformed_requests_go_nowhere)
         "TRACE / HTTP/1.1\\r\\nHost: $H\\r\\nAuthorization: Bearer $TOKEN\\r\\n",
         "GET / HTTP/1.1\\r\\nHost: $H\\r\\nConnection: upgrade\\r\\nUpgrade: websocket\\r\\n",
         "PRI * HTTP/2.0\\r\\n",
+        "GET / HTTP/1.0\\r\\nAuthorization: Bearer $TOKEN\\r\\n",
+        "GET /a#/../b HTTP/1.1\\r\\nHost: $H\\r\\n",
+        "GET / HTTP/1.1\\r\\nHost: $H\\r\\nTransfer_Encoding: chunked\\r\\n",
         "CONNECT $H HTTP/1.1\\r\\nHost: $H\\r\\n",
     };
     for (size_t i = 0; i < sizeof requests / sizeof *requests; i++) {
@@ -270,6 +275,36 @@ START_TEST(malformed_requests_go_nowhere)
     ck_assert_int_eq(tls_has_seen(server, "HTTP"), 0);
     shell("curl -sS --http2 " AUTH "$AT/", "served"); /* which it is offered, and goes without */
     ck_assert_int_eq(tls_has_seen(server, REAL), 1);
+}
+END_TEST
+
+START_TEST(a_refusal_after_an_answer_can_be_read)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell(
+        "cat >two.py <<'EOF'\n"
+        "import socket, ssl, sys\n"
+        "port = int(sys.argv[1].rsplit(':', 1)[1])\n"
+        "s = ssl.create_default_context().wrap_socket(\n"
+        "    socket.create_connection(('served.example', port)), "
+        "server_hostname='served.example')\n"
+        "def ask(path, more=''):\n"
+        "    s.sendall(f'GET {path} HTTP/1.1\\r\\nHost: served.example:{port}\\r\\n{more}\\r\\n'\n"
+        "              .encode())\n"
+        "    got = b''\n"
+        "    while b'served\\n' not in got and b'This sandbox' not in got:\n"
+        "        piece = s.recv(4096)\n"
+        "        if not piece: break\n"
+        "        got += piece\n"
+        "    print(got.decode())\n"
+        "ask('/a'); ask('/b'); ask('/c', 'Upgrade: x\\r\\n')\n"
+        "EOF\n"
+        "python3 two.py $AT",
+        "403 Forbidden");
+    ck_assert_int_eq(tls_has_seen(server, "GET /a"), 1);
+    ck_assert_int_eq(tls_has_seen(server, "GET /b"), 1);
+    ck_assert_int_eq(tls_has_seen(server, "GET /c"), 0);
+    ck_assert_int_eq(tls_handshakes(server), 1);
 }
 END_TEST
 
@@ -338,6 +373,7 @@ int main(void)
                                   authorization_of_its_own_is_taken_out,
                                   authorization_of_its_own_is_refused,
                                   malformed_requests_go_nowhere,
+                                  a_refusal_after_an_answer_can_be_read,
                                   a_server_that_cannot_be_verified_gets_nothing,
                                   without_a_file_this_machines_trust_decides,
                                   what_a_server_shows_is_taken_out,

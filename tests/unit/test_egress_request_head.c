@@ -122,6 +122,9 @@ START_TEST(what_two_readers_read_in_two_ways_is_bad)
         "GET a HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET * HTTP/1.1\r\nHost: a\r\n\r\n",
         "GET a:80 HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /a#/../b HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET /a?b#c HTTP/1.1\r\nHost: a\r\n\r\n",
+        "GET http://a#/b HTTP/1.1\r\nHost: a\r\n\r\n",
         "CONNECT a HTTP/1.1\r\nHost: a\r\n\r\n",
         "CONNECT /a HTTP/1.1\r\nHost: a\r\n\r\n",
         "CONNECT a:443 HTTP/1.1\r\nHost: b:443\r\n\r\n",
@@ -182,6 +185,11 @@ START_TEST(what_two_readers_read_in_two_ways_is_bad)
         "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: "
         "chunked\r\n\r\n",
         "POST / HTTP/1.0\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n",
+        /* what becomes the same variable in a server's program */
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer_Encoding: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nTRANSFER.ENCODING: chunked\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent_Length: 1\r\n\r\n",
+        "POST / HTTP/1.1\r\nHost: a\r\nContent~length: 1\r\nContent-Length: 1\r\n\r\n",
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bc_request_head head;
@@ -284,6 +292,19 @@ START_TEST(a_request_is_told_from_other_protocols)
 }
 END_TEST
 
+START_TEST(names_are_compared_as_servers_do)
+{
+    static const char *const same[] = {"X-Key", "x-kEY", "X_Key", "X.Key", "x~key", "X'KEY"};
+    static const char *const other[] = {"", "X-Ke", "X-Keys", "XKey", "X-K-y", "X--Key", "X1Key"};
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++) {
+        ck_assert_msg(bc_same_field(same[i], strlen(same[i]), "X-Key"), "%s", same[i]);
+        ck_assert_msg(bc_same_field("x-key", 5, same[i]), "%s", same[i]);
+    }
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++)
+        ck_assert_msg(!bc_same_field(other[i], strlen(other[i]), "X-Key"), "%s", other[i]);
+}
+END_TEST
+
 static size_t padded(char *text, size_t size, size_t field, const char *end)
 {
     size_t at = (size_t)snprintf(text, size, "GET / HTTP/1.1\r\nHost: a\r\nX: ");
@@ -318,4 +339,5 @@ END_TEST
 
 UNIT_MAIN("egress_request_head", the_host_is_found, what_two_readers_read_in_two_ways_is_bad,
           a_nul_is_bad_everywhere, the_framing_of_the_body_is_told, the_preface_of_http2_is_known,
-          a_request_is_told_from_other_protocols, its_size_has_an_end)
+          a_request_is_told_from_other_protocols, names_are_compared_as_servers_do,
+          its_size_has_an_end)

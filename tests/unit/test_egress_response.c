@@ -1,4 +1,5 @@
 /* Answers, cut at every place: what a program gets, and what is refused. */
+#include <stdio.h>
 #include <string.h>
 #include "egress/response_stream.h"
 #include "suite.h"
@@ -22,7 +23,7 @@ static void teardown(void)
 
 typedef struct outcome {
     int rc;
-    bool waiting, last;
+    bool waiting, begun, last;
     const char *why;
     char text[4096];
 } outcome;
@@ -41,6 +42,7 @@ static outcome receive(const char *answer, bool head_only, size_t piece, bool en
         o.rc = bc_response_feed(&stream, answer + at, len - at < piece ? len - at : piece, &out);
     if (o.rc == 0 && end) o.rc = bc_response_end(&stream, &out);
     o.waiting = stream.waiting;
+    o.begun = stream.begun;
     o.last = stream.last;
     o.why = stream.why;
     memcpy(o.text, bc_buf_data(&out), out.len);
@@ -142,6 +144,101 @@ START_TEST(answers_that_are_refused)
 }
 END_TEST
 
+/* Of each kind, one that is refused with these words, and its twin. */
+START_TEST(answers_that_cannot_be_searched)
+{
+    static const char *const parts[] = {"HTTP/1.1 206 Partial Content\r\n",
+                                        "HTTP/1.1 226 IM Used\r\n",
+                                        OK "Content-Range: bytes 0-1/9\r\n",
+                                        OK "content-range: x\r\n",
+                                        OK "IM: gzip\r\n",
+                                        "HTTP/1.1 416 No\r\nContent-Range: bytes */9\r\n"};
+    static const char *const charsets[] = {
+        "utf-16",     "UTF-16LE", "\"utf-16be\"", "utf-32",    "UTF32",      "ucs-2",   "UCS-4",
+        " = \"utf-7", "utf_16",   "unicode-1-1",  "csUTF16LE", "x-utf-16le", "'utf-16'"};
+    static const char *const good[] = {"utf-8",      "UTF8",     "\"utf-8\"",
+                                       "iso-8859-1", "us-ascii", "windows-1252",
+                                       "csUTF8",     "gb18030",  ""};
+    char answer[256];
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        snprintf(answer, sizeof answer, "%sContent-Length: 1\r\n\r\nx", parts[i]);
+        is_refused(answer, "part of");
+    }
+    for (size_t i = 0; i < sizeof charsets / sizeof *charsets; i++) {
+        snprintf(answer, sizeof answer,
+                 OK "Content-Type: text/html; Charset=%s; x=y\r\nContent-Length: 1\r\n\r\nx",
+                 charsets[i]);
+        is_refused(answer, "charset");
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        snprintf(answer, sizeof answer,
+                 OK "Content-Type: text/html; charset=%s\r\nContent-Length: 1\r\n\r\nx", good[i]);
+        gives(answer, false, false, answer);
+    }
+    gives(OK
+          "Content-Type: application/utf-16\r\nX-Content-Range: IM\r\nContent-Length: 1\r\n\r\nx",
+          false, false, NULL);
+    is_refused(OK "Content-Type: charset=utf-8; charset=utf-16\r\nContent-Length: 1\r\n\r\nx",
+               "charset");
+    gives(OK "Content-Type: text/html; charset=utf-16\r\nContent-Length: 9\r\n\r\n", true, false,
+          NULL);
+}
+END_TEST
+
+START_TEST(an_answer_begins_and_ends)
+{
+    /* Answered in its stead can be what has not begun, or has ended. */
+    static const struct {
+        const char *answer;
+        bool begun, end;
+    } cases[] = {{OK, false, false},
+                 {"HTTP/1.1 100 Continue\r\n\r\n", false, false},
+                 {OK "Content-Length: 2\r\n\r\n", true, false},
+                 {OK "Content-Length: 2\r\n\r\nx", true, false},
+                 {OK "Content-Length: 2\r\n\r\nxy", false, false},
+                 {OK "Content-Length: 0\r\n\r\n", false, false},
+                 {"HTTP/1.1 204 No Content\r\n\r\n", false, false},
+                 {OK "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n", true, false},
+                 {OK "Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n", false, false},
+                 {OK "\r\nx", true, false},
+                 {OK "\r\nx", false, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        outcome o = receive(cases[i].answer, false, 4096, cases[i].end);
+        ck_assert_msg(o.begun == cases[i].begun, "%s", cases[i].answer);
+    }
+}
+END_TEST
+
+/* Memory that grows leaves copies of what a server shows in memory that was freed. */
+START_TEST(a_head_stays_in_its_place)
+{
+    bc_response_stream stream;
+    bc_buf out;
+    bc_buf_init(&out, 1u << 20);
+    ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
+    ck_assert_int_eq(bc_response_expect(&stream, false, patterns), 0);
+    ck_assert_int_eq(bc_response_feed(&stream, OK, strlen(OK), &out), 0);
+    const char *place = stream.line.mem;
+    ck_assert_ptr_nonnull(place);
+    for (int i = 0; i < 2000; i++)
+        ck_assert_int_eq(bc_response_feed(&stream, "X: " VALUE "\r\n", 21, &out), 0);
+    ck_assert_ptr_eq(stream.line.mem, place);
+    bc_response_clear(&stream);
+    ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
+    ck_assert_int_eq(bc_response_expect(&stream, false, patterns), 0);
+    const char *chunked = OK "Transfer-Encoding: chunked\r\n\r\n";
+    ck_assert_int_eq(bc_response_feed(&stream, chunked, strlen(chunked), &out), 0);
+    ck_assert_int_eq(bc_response_feed(&stream, "1", 1, &out), 0);
+    place = stream.line.mem;
+    ck_assert_int_eq(bc_response_feed(&stream, ";", 1, &out), 0);
+    for (int i = 0; i < 200; i++)
+        ck_assert_int_eq(bc_response_feed(&stream, VALUE, strlen(VALUE), &out), 0);
+    ck_assert_ptr_eq(stream.line.mem, place);
+    bc_response_clear(&stream);
+    bc_buf_clear(&out);
+}
+END_TEST
+
 START_TEST(heads_have_a_maximum)
 {
     bc_response_stream stream;
@@ -167,4 +264,5 @@ END_TEST
 
 SUITE_MAIN("egress response", setup, teardown, answers_with_a_length, answers_in_chunks,
            answers_without_a_length, answers_without_a_body, answers_that_are_refused,
+           answers_that_cannot_be_searched, an_answer_begins_and_ends, a_head_stays_in_its_place,
            heads_have_a_maximum)

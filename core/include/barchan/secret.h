@@ -26,16 +26,24 @@
  * The program's own authorization. On the hosts of secrets the field Authorization and every
  * secret's `header` are ours: what is there and is not a placeholder in its form and place is taken
  * out, or the request refused with 403 (`on_guest_authorization`), so that commands cannot act
- * there as somebody else.
+ * there as somebody else. One field of a request holds one value: a request with two lines of one
+ * field that both are to hold one is refused with 403.
  *
- * Requests. HTTP/1.1 and 1.0, one after another; HTTP/2, upgrades, TRACE, absolute URLs and
- * malformed heads are refused. They ask for no content coding, and not for a part of a body
- * (Range), so that answers can be searched. Answers have every byte of a value, and of its base64
- * forms but for characters that hold bits of what stands beside it, replaced by '*'; those with a
- * content coding are refused. An answer that pauses in the midst of a line passes up to there but
- * for as many characters as the longest such form has. A server that shows a value in another form
- * (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is not held back: bind
- * secrets to hosts, methods and paths that do not.
+ * Requests. HTTP/1.1 and 1.0, one after another; HTTP/2, upgrades, TRACE, absolute URLs, a missing
+ * Host and malformed heads are refused. They ask for no content coding or charset, and not for a
+ * part of a body (Range), so that answers can be searched. Fields by which some servers take
+ * another method, host or path than the request line's (X-HTTP-Method-Override, X-Original-URL,
+ * X-Forwarded-*, …) are taken out. Field names are compared as many servers do: "X_Api_Key" is
+ * X-Api-Key. What the body and the query say to a server cannot be judged, a "_method=DELETE" for
+ * one, nor can fields with a meaning of their own, such as WebDAV's Destination: `methods` and
+ * `paths` hold for servers that go by the request line.
+ *
+ * Answers. They have every byte of a value, and of its base64 forms but for characters that hold
+ * bits of what stands beside it, replaced by '*'; those with a content coding, a part only, or in
+ * UTF-16, UTF-32 or UTF-7 are refused. An answer that pauses in the midst of a line passes up to
+ * there but for as many characters as the longest such form has. A server that shows a value in
+ * another form (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is not held
+ * back: bind secrets to hosts, methods and paths that do not.
  *
  * Trust. /run/barchan/ca-bundle.pem in the sandbox holds the certificates that this machine trusts
  * and the sandbox's own, /run/barchan/ca.pem the latter only. SSL_CERT_FILE, CURL_CA_BUNDLE,
@@ -83,7 +91,9 @@ typedef struct barchan_secret {
                                  that of any user name with the placeholder */
     const char *const *methods; /* NULL: all; "GET", …, exactly; at most 16 */
     const char *const *paths;   /* NULL: all; "/repos" is that and what is below it; at most 16. One
-                                   with "..", "//" or an escaped dot or slash is none of them */
+                                   that servers read in several ways is none of them: with "//",
+                                   "." or what begins with ".." as a part, '\\' or ';', and escapes
+                                   of '.', '/', '\\', ';', '%', controls, spaces or non-ASCII */
     const char *ca_file; /* verifies the server with these certificates (PEM) instead of those
                             that this machine trusts; one for each host */
     /* Of all secrets of a host the strictest holds. An int's worth each, so that none is padding.
