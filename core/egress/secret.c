@@ -125,14 +125,14 @@ static int read_hosts(bc_secret *secret, const char *const *hosts, barchan_error
     return rc;
 }
 
-/* Not those that say where a request ends or for whom it is, nor those that are taken out. */
+/* Not those that say where a request ends or for whom it is, nor those that are never sent. */
 static int read_header(bc_secret *secret, const char *header, barchan_error *err)
 {
     static const char *const ours[] = {
         "host",          "content-length", "transfer-encoding", "upgrade", "content-encoding",
         "content-range", "expect",         "if-range",          "trailer", NULL};
     if (header == NULL) header = "Authorization";
-    bool good = is_token(header) && !bc_secret_takes_out(header);
+    bool good = is_token(header) && !bc_secret_is_never_sent(header, strlen(header));
     for (size_t i = 0; good && ours[i] != NULL; i++)
         good = !bc_same_field(header, strlen(header), ours[i]);
     if (!good) {

@@ -96,29 +96,28 @@ static bool is_one_of(span name, const char *const *words)
     return *words != NULL;
 }
 
-static bool is_taken_out(span name)
+bool bc_secret_is_never_sent(const char *field, size_t len)
 {
     static const char *const unsearchable[] = {
         "accept-encoding", "accept-charset", "a-im", "range", "*-range", "te", NULL};
     static const char *const of_one_hop[] = {
         "connection",     "keep-alive", "proxy-authorization", "proxy-connection", "max-forwards",
         "http2-settings", NULL};
-    /* By which servers and what stands before them take another method, host or path. */
-    static const char *const another_request[] = {
-        "x-http-method*",     "*-override",  "x-override-url",
-        "x-original-*",       "x-rewrite-*", "x-forwarded*",
-        "forwarded",          "x-host",      "x-proxy-url",
-        "x-replaced-path",    "base-url",    "request-uri",
-        "x-envoy-original-*", "http-url",    NULL};
+    span name = {field, len};
     /* Of a part that is sent: it asks for nothing, and without it the part would be the whole. */
-    if (bc_same_word(name.data, name.len, "content-range")) return false;
-    return is_one_of(name, unsearchable) || is_one_of(name, of_one_hop) ||
-           is_one_of(name, another_request);
+    if (bc_same_word(field, len, "content-range")) return false;
+    return is_one_of(name, unsearchable) || is_one_of(name, of_one_hop);
 }
 
-bool bc_secret_takes_out(const char *field)
+/* By which servers and what stands before them take another method, host or path. */
+static bool makes_another_request(span name)
 {
-    return is_taken_out((span){field, strlen(field)});
+    static const char *const words[] = {"x-http-method*",     "*-override",  "x-override-url",
+                                        "x-original-*",       "x-rewrite-*", "x-forwarded*",
+                                        "forwarded",          "x-host",      "x-proxy-url",
+                                        "x-replaced-path",    "base-url",    "request-uri",
+                                        "x-envoy-original-*", "http-url",    NULL};
+    return is_one_of(name, words);
 }
 
 static bool is_guarded(const rewrite *r, span name)
@@ -216,7 +215,7 @@ static int write_field(rewrite *r, span line, bc_buf *out)
     if (bc_same_word(name.data, name.len, "connection") &&
         bc_same_word(value.data, value.len, "close"))
         return bc_buf_append_string(out, "Connection: close\r\n");
-    if (is_taken_out(name)) return 0;
+    if (bc_secret_is_never_sent(name.data, name.len) || makes_another_request(name)) return 0;
     int rc = bc_buf_append(out, line.data, line.len);
     return rc == 0 ? bc_buf_append_string(out, "\r\n") : rc;
 }

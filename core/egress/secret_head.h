@@ -44,8 +44,8 @@ typedef struct bc_secret_report {
 /* "GITHUB_TOKEN was put into Authorization", …; one line, without any value. */
 void bc_secret_note_text(const bc_secret *secret, bc_secret_note note, char *text, size_t cap);
 
-/* Whether a field of this name is never sent, and so can carry no secret. */
-bool bc_secret_takes_out(const char *field);
+/* Whether a field of this name can carry no secret: it is taken out of every request. */
+bool bc_secret_is_never_sent(const char *field, size_t len);
 
 /* Appends the head to send to `out`, whose memory the caller wipes. `secrets`: those that are bound
  * to the host and port, at least one. `data`: head->head_len bytes. 0, or the buffer's failure. */
