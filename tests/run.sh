@@ -9,6 +9,7 @@ build=$top/build/tests
 sanitize=
 filter=.
 skip='^$'
+timeout=300
 usage="tests/run.sh [--long] [--sanitize address|thread] [--filter REGEX] [--skip REGEX]"
 while [ $# -gt 0 ]; do
     case $1 in
@@ -16,7 +17,7 @@ while [ $# -gt 0 ]; do
     --sanitize | --filter | --skip) [ $# -gt 1 ] || die "$1 needs a value: $usage" ;;
     esac
     case $1 in
-    --long) export BARCHAN_LONG=1 ;;
+    --long) export BARCHAN_LONG=1 CK_TIMEOUT_MULTIPLIER=10; timeout=3000 ;;
     --sanitize) shift; sanitize=$1; build=$top/build/tests-$1 ;;
     --filter) shift; filter=$1 ;;
     --skip) shift; skip=$1 ;;
@@ -26,7 +27,8 @@ while [ $# -gt 0 ]; do
 done
 
 bootstrap_packages $BUILD_PACKAGES $TEST_PACKAGES
-bootstrap_build "$top" "$build" -DBARCHAN_TESTS=ON -DBARCHAN_EXAMPLES=ON -DBARCHAN_SANITIZE="$sanitize"
+bootstrap_build "$top" "$build" -DBARCHAN_TESTS=ON -DBARCHAN_EXAMPLES=ON -DBARCHAN_SANITIZE="$sanitize" \
+    -DBARCHAN_TEST_TIMEOUT="$timeout"
 
 # The distribution's own tools before wrappers of version managers, which other users cannot read.
 export PATH="/usr/bin:/bin:$PATH"
@@ -38,7 +40,7 @@ status=0
 # ThreadSanitizer wants the addresses of a kernel without much randomisation.
 run=
 [ "$sanitize" != thread ] || run="setarch -R"
-(cd "$build" && $run ctest --output-on-failure --timeout 300 --no-tests=error -R "$filter" -E "$skip" \
+(cd "$build" && $run ctest --output-on-failure --timeout "$timeout" --no-tests=error -R "$filter" -E "$skip" \
     --output-junit "$results" --test-output-size-passed 1000000 --test-output-size-failed 1000000) || status=$?
 python3 "$top/tests/support/summary.py" "$results" || status=1
 exit $status

@@ -10,7 +10,7 @@ foreach(name calls hostile life limits misuse options reload safe scale tools)
   add_test(NAME engine/${name} COMMAND engine_${name}_test)
   target_compile_definitions(engine_${name}_test PRIVATE
     TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data/engine")
-  set_tests_properties(engine/${name} PROPERTIES TIMEOUT 300)
+  set_tests_properties(engine/${name} PROPERTIES TIMEOUT ${BARCHAN_TEST_TIMEOUT})
 endforeach()
 
 # The library's objects themselves, so that the linker can send their allocations to the test.
@@ -23,7 +23,7 @@ target_link_libraries(engine_alloc_test PRIVATE barchan_build barchan_core_objec
 target_link_options(engine_alloc_test PRIVATE -Wl,--wrap=malloc -Wl,--wrap=calloc
   -Wl,--wrap=realloc -Wl,--wrap=strdup -Wl,--wrap=strndup)
 add_test(NAME engine/alloc COMMAND engine_alloc_test)
-set_tests_properties(engine/alloc PROPERTIES TIMEOUT 300)
+set_tests_properties(engine/alloc PROPERTIES TIMEOUT ${BARCHAN_TEST_TIMEOUT})
 
 set(_python python3)
 set(_as_user setpriv --reuid=65534 --regid=65534 --clear-groups)

@@ -19,7 +19,7 @@ barchan_provider_program(provider_fixtures_http provider_fixtures_http.c peer.c 
 add_test(NAME integration/provider_fixture_http COMMAND provider_fixtures_http
   ${PROJECT_SOURCE_DIR}/../shared/fixtures/llm
   ${PROJECT_SOURCE_DIR}/tests/support/byte_server.py)
-set_tests_properties(integration/provider_fixture_http PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+set_tests_properties(integration/provider_fixture_http PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${BARCHAN_TEST_TIMEOUT})
 
 function(barchan_server_suite name)
   barchan_provider_program(${name} ${name}.c server_suite.c peer.c ${ARGN})
@@ -47,7 +47,7 @@ barchan_server_suite(provider_aimock)
 add_test(NAME integration/provider_aimock COMMAND provider_aimock
   ${PROJECT_SOURCE_DIR}/tests/support/aimock.mjs ${PROJECT_BINARY_DIR}/aimock
   ${PROJECT_SOURCE_DIR}/tests/data/provider/aimock_prime.json)
-set_tests_properties(integration/provider_aimock PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+set_tests_properties(integration/provider_aimock PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${BARCHAN_TEST_TIMEOUT})
 
 barchan_provider_program(provider_tls provider_tls.c)
 add_test(NAME integration/provider_tls COMMAND python3
@@ -62,7 +62,7 @@ set_tests_properties(integration/provider_slow_name PROPERTIES SKIP_RETURN_CODE 
 add_test(NAME integration/connect COMMAND python3 ${CMAKE_CURRENT_SOURCE_DIR}/test_connect.py
   $<TARGET_FILE:barchan_cli> ${PROJECT_SOURCE_DIR}/tests/support/aimock.mjs
   ${PROJECT_BINARY_DIR}/aimock ${PROJECT_SOURCE_DIR}/tests/data/provider/aimock_prime.json)
-set_tests_properties(integration/connect PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300
+set_tests_properties(integration/connect PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${BARCHAN_TEST_TIMEOUT}
   RESOURCE_LOCK aimock)
 set_tests_properties(integration/provider_aimock PROPERTIES RESOURCE_LOCK aimock)
 

@@ -12,7 +12,7 @@ function(barchan_sandbox_test name)
   add_test(NAME sandbox/${name}_as_user
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/as_user.sh $<TARGET_FILE:sandbox_${name}_test>)
   set_tests_properties(sandbox/${name} sandbox/${name}_as_user PROPERTIES
-    SKIP_RETURN_CODE 77 TIMEOUT 300)
+    SKIP_RETURN_CODE 77 TIMEOUT ${BARCHAN_TEST_TIMEOUT})
 endfunction()
 
 barchan_sandbox_test(apply)
