@@ -10,25 +10,22 @@ foreach(name cancel child loop posts reader residents sigpipe timer watch)
 endforeach()
 foreach(name apply_memory ask backend_namespace connect create exec exec_control exec_input exec_output exec_request
         files files_list files_request files_wait held_dir launcher lease limits mounts process_list
-        profile sandbox status stream template_list template_manifest template_tree template_use templates usage
+        profile sandbox secrets status stream template_list template_manifest template_tree template_use templates usage
         wire)
   list(APPEND host_sources ${core}/sandbox/${name}.c)
 endforeach()
-foreach(name address budget client_hello dial egress events host_name ledger move name_query name_service names
-        policy policy_entry question registries registries_apt registries_npm registries_pip registry_files relay
-        request_head request_stream resolver restricted sniff)
-  list(APPEND host_sources ${core}/egress/${name}.c)
-endforeach()
-list(APPEND host_sources ${core}/base/json_view.c)
+get_target_property(egress_sources barchan_core_objects SOURCES)
+list(FILTER egress_sources INCLUDE REGEX "/core/egress/")
+list(APPEND host_sources ${egress_sources})
 barchan_fuzz_target(channel channel fuzz_channel.c ${host_sources})
-target_link_libraries(fuzz_channel PRIVATE PkgConfig::UV PkgConfig::CARES Threads::Threads)
+target_link_libraries(fuzz_channel PRIVATE PkgConfig::UV PkgConfig::CARES PkgConfig::SSL Threads::Threads)
 
 # The holder of a detached sandbox between both ends.
 foreach(name hold hold_check hold_client hold_log hold_relay)
   list(APPEND host_sources ${core}/sandbox/${name}.c)
 endforeach()
 barchan_fuzz_target(hold hold fuzz_hold.c ${host_sources})
-target_link_libraries(fuzz_hold PRIVATE PkgConfig::UV PkgConfig::CARES Threads::Threads)
+target_link_libraries(fuzz_hold PRIVATE PkgConfig::UV PkgConfig::CARES PkgConfig::SSL Threads::Threads)
 
 # What a guest sends for a snapshot.
 barchan_fuzz_target(unpack unpack fuzz_unpack.c ${core}/base/buf.c ${core}/base/error.c
