@@ -8,42 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <barchan/engine.h>
+#include "failing_alloc.h"
 #include "suite.h"
 
-/* The linker sends the library's calls here (--wrap). */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *pointer, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *pointer, size_t size);
 char *__wrap_strdup(const char *text);
 char *__wrap_strndup(const char *text, size_t len);
-
-static long countdown = -1; /* the allocation that fails; negative: none */
-static long failures;
-
-static int fails_now(void)
-{
-    if (countdown < 0 || countdown-- > 0) return 0;
-    failures++;
-    return 1;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *pointer, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(pointer, size);
-}
 
 char *__wrap_strndup(const char *text, size_t len)
 {

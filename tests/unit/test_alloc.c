@@ -6,40 +6,8 @@
 #include <stdlib.h>
 #include "adapter_run.h"
 #include "provider/message.h"
+#include "failing_alloc.h"
 #include "suite.h"
-
-/* The linker sends the library's calls here (--wrap). */
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *pointer, size_t size);
-void *__wrap_malloc(size_t size);
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_realloc(void *pointer, size_t size);
-
-static long countdown = -1; /* the allocation that fails; negative: none */
-static long failures;
-
-static int fails_now(void)
-{
-    if (countdown < 0 || countdown-- > 0) return 0;
-    failures++;
-    return 1;
-}
-
-void *__wrap_malloc(size_t size)
-{
-    return fails_now() ? NULL : __real_malloc(size);
-}
-
-void *__wrap_calloc(size_t count, size_t size)
-{
-    return fails_now() ? NULL : __real_calloc(count, size);
-}
-
-void *__wrap_realloc(void *pointer, size_t size)
-{
-    return fails_now() ? NULL : __real_realloc(pointer, size);
-}
 
 static void *json_malloc(size_t size)
 {
