@@ -1,5 +1,5 @@
 # Each program runs as whoever runs the tests, and again as an ordinary user when that is root.
-add_library(sandbox_support STATIC sandbox_support.c host_dir.c)
+add_library(sandbox_support STATIC sandbox_support.c apply_support.c host_dir.c)
 target_link_libraries(sandbox_support PUBLIC barchan_build PkgConfig::CHECK)
 target_include_directories(sandbox_support PUBLIC ${PROJECT_SOURCE_DIR}/tests/support
   ${PROJECT_SOURCE_DIR}/core/include ${CMAKE_CURRENT_SOURCE_DIR})
@@ -16,6 +16,7 @@ function(barchan_sandbox_test name)
 endfunction()
 
 barchan_sandbox_test(apply)
+barchan_sandbox_test(apply_end)
 barchan_sandbox_test(changes)
 barchan_sandbox_test(copies)
 barchan_sandbox_test(crash)
