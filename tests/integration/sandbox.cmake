@@ -17,6 +17,7 @@ endfunction()
 
 barchan_sandbox_test(apply)
 barchan_sandbox_test(apply_end)
+barchan_sandbox_test(borders)
 barchan_sandbox_test(changes)
 barchan_sandbox_test(copies)
 barchan_sandbox_test(crash)

@@ -166,6 +166,11 @@ START_TEST(processor_time)
     ends("for i in 1 2 3 4; do (i=0; while :; do i=$((i+1)); done) & done; wait",
          BARCHAN_EXEC_CPU_TIME);
     ends("while :; do /bin/true; done", BARCHAN_EXEC_CPU_TIME);
+    /* One that takes no notice of the kernel's warning. */
+    ends("exec python3 -c \"import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"
+         "while True: pass\"",
+         BARCHAN_EXEC_CPU_TIME);
+    ends("trap : XCPU; while :; do :; done", BARCHAN_EXEC_CPU_TIME);
     ends("sleep 0.8", BARCHAN_EXEC_EXITED);
 }
 END_TEST
