@@ -197,6 +197,41 @@ START_TEST(memory)
 }
 END_TEST
 
+/* Sizes that are only said, room that is taken and given back, and writes that want to be on a
+ * disk: the storage is memory of a fixed size. */
+START_TEST(storage)
+{
+    make_limited(&(barchan_limits){.disk_bytes = 32 << 20});
+    sh_says(
+        "truncate -s 1T said; stat -c %s said; fallocate -l 1T all 2>&1 | grep -o 'No space.*'; "
+        "fallocate -l 16M room && fallocate -p -o 0 -l 12M room && stat -c '%s' room; rm all",
+        "1099511627776\nNo space left on device\n16777216\n");
+    barchan_usage u = {.struct_size = sizeof u};
+    ck_assert_int_eq(barchan_sandbox_usage(sbx, &u, NULL), 0);
+    ck_assert_uint_ge(u.disk_bytes, 4 << 20);
+    ck_assert_uint_le(u.disk_bytes, 8 << 20);
+    struct ended e = {0};
+    barchan_exec *exec;
+    ck_assert_int_eq(barchan_sandbox_exec_start(
+                         &exec, sbx,
+                         OPTIONS(.command = "for i in 1 2 3 4; do while :; do dd if=room "
+                                            "of=x$i bs=64k count=16 conv=fsync; sync x$i; done & "
+                                            "done 2> /dev/null; wait"),
+                         note_end, &e, NULL),
+                     0);
+    for (int i = 0; i < 20; i++) {
+        file_put_text("said", "still");
+        file_contains("said", "still");
+    }
+    other_sandbox_works();
+    host_works();
+    ck_assert_int_eq(e.count, 0);
+    barchan_exec_cancel(exec);
+    ck_assert(wait_until(exec_ended, &e, 20000));
+    sh_says("rm -f x* room; echo next", "next\n");
+}
+END_TEST
+
 /* Nothing of it is left for the next: each sandbox's queues and segments end with it. */
 START_TEST(nothing_is_shared)
 {
@@ -286,8 +321,8 @@ int main(void)
 {
     Suite *suite = suite_create("resources");
     const TTest *const tests[] = {
-        descriptors,   queues,          processes,     memory, nothing_is_shared,
-        its_own_flags, its_own_filters, its_own_rules, NULL};
+        descriptors,       queues,        processes,       memory,        storage,
+        nothing_is_shared, its_own_flags, its_own_filters, its_own_rules, NULL};
     add_tests(suite, "resources", make, end, tests);
     return run_suite(suite);
 }
