@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -109,6 +111,33 @@ static int file_for_ever(void)
     if (rc == 0) ioctl(fd, FS_IOC_SETFLAGS, &flags);
     unlink(name);
     return rc;
+}
+
+/* A format that the kernel would start programs of its own for. */
+static int binary_format(void)
+{
+    mount("b", "/tmp", "binfmt_misc", 0, NULL);
+    return can_open("/tmp/register", O_WRONLY);
+}
+
+/* A program that is in no folder: it runs like any other. */
+static int fine_memfd_program(void)
+{
+    static const char *const argv[] = {"true", NULL};
+    char bytes[1 << 16];
+    int from = open("/usr/bin/true", O_RDONLY | O_CLOEXEC), to = memfd_create("true", MFD_CLOEXEC);
+    ssize_t len;
+    while ((len = read(from, bytes, sizeof bytes)) > 0) {
+        if (write(to, bytes, (size_t)len) != len) return -EIO;
+    }
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        syscall(SYS_execveat, to, "", argv, NULL, AT_EMPTY_PATH);
+        _exit(1);
+    }
+    waitpid(pid, &status, 0);
+    return status == 0 ? 0 : -EIO;
 }
 
 /* The effective user of a process that runs su(1), by its own account; -1: it does not yet. */
@@ -220,5 +249,6 @@ const struct probe probes_reach[] = {
     PROBE(namespace_received, DENIED),  PROBE(program_opened_again, DENIED),
     PROBE(program_linked, DENIED),      PROBE(file_for_ever, DENIED),
     PROBE(program_of_root, DENIED),     PROBE(census, DENIED),
-    PROBE(others_descriptors, DENIED),  {NULL, NULL, DENIED},
+    PROBE(others_descriptors, DENIED),  PROBE(binary_format, DENIED),
+    PROBE(fine_memfd_program, WORKS),   {NULL, NULL, DENIED},
 };
