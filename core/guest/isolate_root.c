@@ -165,7 +165,8 @@ static int forbid_nested(const struct plan *plan, struct layers *layers, struct 
 
 /* System V segments and queues outlive who made them: what one command has filled, the next would
  * pay for with a limit on memory that is used up. So a segment ends with the last process that has
- * it, and queues are few. Nobody in a sandbox may say so to kernels before Linux 6.9. */
+ * it, and queues are few. Only root of the sandbox's ids may say so; where one id is all there is,
+ * nobody is. */
 static void bound_queues(const struct plan *plan, struct layers *layers)
 {
     if (plan->limits.memory_bytes == 0) return;
