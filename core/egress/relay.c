@@ -52,6 +52,7 @@ static void let_go(bc_relay *relay)
     free(relay->requests);
     relay->requests = NULL;
     bc_strays_end(relay);
+    bc_pass_end(relay);
     for (int side = INNER; side <= OUTER; side++) {
         bc_watch_close(relay->watches[side]);
         if (relay->fds[side] >= 0) {
@@ -294,6 +295,7 @@ void bc_relay_open(bc_egress *egress, int fd)
     relay->egress = egress;
     relay->fds[INNER] = fd;
     relay->fds[OUTER] = -1;
+    relay->pipe[0] = relay->pipe[1] = -1;
     relay->next = egress->connections;
     if (relay->next != NULL) relay->next->prev = relay;
     egress->connections = relay;
