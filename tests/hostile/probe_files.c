@@ -99,6 +99,13 @@ static int device_node(void)
     unlink("/tmp/probe-mem");
     return result;
 }
+/* Which everybody may make, and overlays take for a removed file. */
+static int empty_device(void)
+{
+    int result = answer(mknod("/tmp/probe-empty", S_IFCHR | 0600, 0));
+    unlink("/tmp/probe-empty");
+    return result;
+}
 static int write_usr(void)
 {
     int result = can_open("/usr/probe-file", O_WRONLY | O_CREAT);
@@ -201,15 +208,16 @@ static int host_name(void)
 }
 
 const struct probe probes_files[] = {
-    PROBE(mount_tmpfs, DENIED),    PROBE(mount_proc, DENIED),       PROBE(mount_bind, DENIED),
-    PROBE(mount_overlay, DENIED),  PROBE(remount_writable, DENIED), PROBE(unmount, DENIED),
-    PROBE(new_root, DENIED),       PROBE(change_root, DENIED),      PROBE(fs_open, DENIED),
-    PROBE(tree_clone, DENIED),     PROBE(attributes, DENIED),       PROBE(device_node, DENIED),
-    PROBE(write_usr, DENIED),      PROBE(write_root, DENIED),       PROBE(write_passwd, DENIED),
-    PROBE(host_file, DENIED),      PROBE(host_home, DENIED),        PROBE(real_shadow, DENIED),
-    PROBE(sys_dir, DENIED),        PROBE(handle, DENIED),           PROBE(handle_open, DENIED),
-    PROBE(unshare_user, DENIED),   PROBE(unshare_mount, DENIED),    PROBE(unshare_pid, DENIED),
-    PROBE(unshare_net, DENIED),    PROBE(unshare_ipc, DENIED),      PROBE(unshare_uts, DENIED),
-    PROBE(unshare_cgroup, DENIED), PROBE(clone_user, DENIED),       PROBE(clone_three, DENIED),
-    PROBE(set_namespace, DENIED),  PROBE(host_name, DENIED),        {NULL, NULL, DENIED},
+    PROBE(mount_tmpfs, DENIED),   PROBE(mount_proc, DENIED),       PROBE(mount_bind, DENIED),
+    PROBE(mount_overlay, DENIED), PROBE(remount_writable, DENIED), PROBE(unmount, DENIED),
+    PROBE(new_root, DENIED),      PROBE(change_root, DENIED),      PROBE(fs_open, DENIED),
+    PROBE(tree_clone, DENIED),    PROBE(attributes, DENIED),       PROBE(device_node, DENIED),
+    PROBE(empty_device, DENIED),  PROBE(write_usr, DENIED),        PROBE(write_root, DENIED),
+    PROBE(write_passwd, DENIED),  PROBE(host_file, DENIED),        PROBE(host_home, DENIED),
+    PROBE(real_shadow, DENIED),   PROBE(sys_dir, DENIED),          PROBE(handle, DENIED),
+    PROBE(handle_open, DENIED),   PROBE(unshare_user, DENIED),     PROBE(unshare_mount, DENIED),
+    PROBE(unshare_pid, DENIED),   PROBE(unshare_net, DENIED),      PROBE(unshare_ipc, DENIED),
+    PROBE(unshare_uts, DENIED),   PROBE(unshare_cgroup, DENIED),   PROBE(clone_user, DENIED),
+    PROBE(clone_three, DENIED),   PROBE(set_namespace, DENIED),    PROBE(host_name, DENIED),
+    {NULL, NULL, DENIED},
 };

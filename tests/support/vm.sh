@@ -58,7 +58,7 @@ cat >"$root/sbin/vm-init" <<END
 export PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root CK_TIMEOUT_MULTIPLIER=20
 mount -t proc proc /proc; mount -t sysfs sysfs /sys; mount -t devtmpfs devtmpfs /dev 2>/dev/null
 mkdir -p /dev/pts /dev/shm; mount -t devpts devpts /dev/pts; mount -t tmpfs tmpfs /dev/shm
-mount -t tmpfs tmpfs /run; mount -t tmpfs -o mode=1777 tmpfs /tmp; mount -t cgroup2 cgroup2 /sys/fs/cgroup
+mount -t tmpfs tmpfs /run; chmod 1777 /tmp; mount -t cgroup2 cgroup2 /sys/fs/cgroup
 ip link set lo up; modprobe overlay
 uname -r; /src/build/tests/bin/barchan doctor
 cd /src/build/tests && ctest --timeout 1500 --output-on-failure -R '$filter' -E 'network|secret|install'
