@@ -44,6 +44,7 @@ static bl_news *make_news(const barchan_network_event *event)
 static int add_news(bl_network *network, const barchan_network_event *event, lua_Integer question)
 {
     bl_news *news = network->count < BL_NETWORK_MAX_NEWS ? make_news(event) : NULL;
+    network->dropped += event->dropped;
     if (news == NULL) {
         network->dropped++;
         return -1;

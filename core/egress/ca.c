@@ -167,7 +167,7 @@ static X509 *make_leaf(const bc_ca *ca, EVP_PKEY *key, const char *name)
 static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *out_len,
                            const unsigned char *in, unsigned in_len, void *ud)
 {
-    static const unsigned char ours[] = "\x08http/1.1";
+    static const unsigned char ours[] = "\x08http/1.1\x08http/1.0";
     unsigned char *chosen;
     (void)ssl;
     (void)ud;

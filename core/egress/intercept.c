@@ -113,7 +113,6 @@ static void fail_inside(bc_intercept *x)
     snprintf(rule, sizeof rule, "TLS with the program failed: %s",
              reason == NULL ? "it closed the connection" : reason);
     bc_relay_tell(x->relay, BARCHAN_NETWORK_FAILED, rule);
-    x->answered = true;
     x->closing = true; /* an alert may wait */
 }
 

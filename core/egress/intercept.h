@@ -6,7 +6,9 @@
  *             ~TLS~ [ response_stream <- ]            ~TLS~
  *
  * Nothing of a request leaves before the server's certificate has been verified for the host's
- * name. One request is under way at a time. Every buffer has a maximum: a side that does not take
+ * name. One request is under way at a time, and one with a body is the last: a server that does not
+ * read the body takes it for further requests, which we have not seen, and what we would pass next
+ * for the end of one of those. Every buffer has a maximum: a side that does not take
  * what waits for it is not read for.
  *
  * intercept.c: TLS; intercept_http.c: what passes; intercept_move.c: sockets.
@@ -23,6 +25,9 @@
 /* Encrypted bytes that wait for a side before its other side is read; about as much again may come
  * of one piece. And what is read of a program and waits. */
 #define BC_INTERCEPT_BYTES (64u << 10)
+/* Encrypted bytes that wait for a side before it is itself not read any more: TLS has words of its
+ * own, an alert for each attempt to renegotiate, say, and nobody may have to be read them. */
+#define BC_INTERCEPT_BYTES_OWN (4 * BC_INTERCEPT_BYTES)
 /* Of plain bytes at once: a record of TLS. */
 #define BC_INTERCEPT_PIECE (16u << 10)
 
@@ -40,7 +45,7 @@ typedef struct bc_intercept {
     uint32_t strays_told; /* in this request */
     bc_response_stream response;
     bc_buf answer; /* between the two of them */
-    bool answered; /* in the server's stead; that was told */
+    bool last;     /* no request follows the one that is under way, or was */
     bool closing;  /* all that is for the program waits to be sent */
 } bc_intercept;
 

@@ -22,7 +22,6 @@ static void respond(bc_intercept *x, barchan_network_event_kind kind)
 {
     char text[2048];
     bc_relay *relay = x->relay;
-    x->answered = true;
     relay->verdict.allowed = kind == BARCHAN_NETWORK_FAILED;
     bc_relay_tell(relay, kind, relay->verdict.rule);
     size_t len = bc_relay_write_response(relay, text, sizeof text);
@@ -91,22 +90,19 @@ static bool report_on(bc_intercept *x, const bc_secret_report *report)
 static void pass_head(bc_intercept *x, const bc_request_head *head, const char *data)
 {
     bc_secret_report report;
-    bc_secrets *secrets = x->relay->egress->secrets;
     char *memory = bc_secret_alloc(MAX_HEAD + 1);
     bc_buf out = {.mem = memory, .cap = MAX_HEAD + 1, .max = MAX_HEAD}; /* so it never grows */
     x->strays_told = 0;
+    x->last = head->chunked || head->body_len > 0;
     bc_redactor_forget(&x->strays);
     if (memory == NULL) {
         deny(x, "out of memory");
-    } else if (bc_secret_head_rewrite(x->host->secrets, x->host->count, head, data, &out, &report) <
-               0) {
+    } else if (bc_secret_head_rewrite(x->host->secrets, x->host->count, x->host->port, head, data,
+                                      &out, &report) < 0) {
         deny(x, "the request's head is too long");
     } else if (report_on(x, &report)) {
-        if (bc_response_expect(&x->response, strcmp(head->method, "HEAD") == 0, secrets->values) <
-                0 ||
-            bc_intercept_write(x, OUTER, bc_buf_data(&out), out.len) < 0) {
-            bc_relay_abort(x->relay);
-        }
+        bc_response_expect(&x->response, strcmp(head->method, "HEAD") == 0, x->last);
+        if (bc_intercept_write(x, OUTER, bc_buf_data(&out), out.len) < 0) bc_relay_abort(x->relay);
     }
     bc_secret_free(memory, MAX_HEAD + 1);
 }
@@ -130,7 +126,8 @@ static bool pass_request(bc_intercept *x)
 {
     size_t used;
     bool between = bc_request_stream_is_between(&x->requests);
-    if (between && x->response.waiting) return false; /* one after another */
+    if (between && (x->response.waiting || x->last)) return false; /* one after another */
+    if (between && !bc_egress_can_tell(x->relay->egress)) return false;
     const char *data = bc_buf_data(&x->request);
     bc_sniff seen = bc_request_stream_step(&x->requests, data, x->request.len, &used);
     if (seen == BC_SNIFF_BAD) {
@@ -154,7 +151,8 @@ static bool pass_request(bc_intercept *x)
 static void end_inside(bc_intercept *x)
 {
     bool between = bc_request_stream_is_between(&x->requests);
-    if (between && x->response.waiting) return;
+    bool waits_to_begin = x->request.len > 0 && x->relay->egress->hushed;
+    if (between && (x->response.waiting || waits_to_begin)) return;
     if (between && x->request.len == 0) {
         say_goodbye(x);
     } else {
@@ -200,6 +198,12 @@ static void write_answer(bc_intercept *x)
 static void end_outside(bc_intercept *x, bool goodbye)
 {
     bool was_waiting = x->response.waiting;
+    /* It had waited long enough for another request, as one came: programs try again. */
+    if (bc_response_is_silent(&x->response) && x->response.answers > 0) {
+        bc_relay_tell(x->relay, BARCHAN_NETWORK_FAILED, "the server ended before it answered");
+        say_goodbye(x);
+        return;
+    }
     if (bc_response_end(&x->response, &x->answer) < 0) {
         fail(x, x->response.why);
         return;
@@ -212,13 +216,14 @@ static void end_outside(bc_intercept *x, bool goodbye)
 
 static void pass_answer(bc_intercept *x, const char *data, size_t len)
 {
-    int rc = bc_response_feed(&x->response, data, len, &x->answer);
+    int rc = bc_response_mask(&x->response, x->relay->egress->secrets->values, &x->answer);
+    if (rc == 0) rc = bc_response_feed(&x->response, data, len, &x->answer);
     write_answer(x);
-    if (x->relay->stage != STAGE_OPEN || rc == 0) return;
-    if (x->response.waiting) {
+    if (x->relay->stage != STAGE_OPEN) return;
+    if (rc < 0 && x->response.waiting) {
         fail(x, x->response.why);
-    } else { /* "408, you have been silent for so long", say */
-        say_goodbye(x);
+    } else if (!x->response.waiting && (rc < 0 || x->last)) {
+        say_goodbye(x); /* or "408, you have been silent for so long", say */
     }
 }
 

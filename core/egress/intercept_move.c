@@ -28,7 +28,8 @@ int bc_intercept_begin(bc_relay *relay, bc_bound_host *host)
 static bool has_room(const bc_intercept *x, int side)
 {
     return !x->relay->flows[side].ended && !x->closing &&
-           BIO_ctrl_pending(x->in[side]) < 2 * BC_INTERCEPT_PIECE;
+           BIO_ctrl_pending(x->in[side]) < 2 * BC_INTERCEPT_PIECE &&
+           bc_intercept_waiting(x, side) < BC_INTERCEPT_BYTES_OWN;
 }
 
 /* 1: something came, 0: nothing, -1: failed */
@@ -85,7 +86,7 @@ static void settle(bc_intercept *x)
 {
     bc_relay *relay = x->relay;
     if (x->closing && bc_intercept_waiting(x, INNER) == 0) {
-        if (!x->answered) bc_relay_tell(relay, BARCHAN_NETWORK_CLOSED, relay->verdict.rule);
+        bc_relay_tell(relay, BARCHAN_NETWORK_CLOSED, relay->verdict.rule);
         bc_relay_linger(relay);
     } else if (!x->closing && bc_budget_is_over(relay->egress)) {
         bc_budget_deny(&relay->verdict);

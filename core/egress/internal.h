@@ -57,12 +57,17 @@ struct bc_egress {
     /* events.c */
     bc_told *told, *told_last;
     size_t told_count;
+    uint64_t untold; /* there was no room; the next one that is told says so */
+    int hushed;      /* requests wait for room to tell of them */
     bc_defer tell;
     unsigned char *scratch; /* BC_FLOW_BYTES: what is read and written at once */
 };
 
 /* events.c: counts a refusal, and tells the host in the next dispatch. */
 void bc_egress_tell(bc_egress *egress, const barchan_network_event *event);
+/* Whether there is room to tell all of one request; if not, its connection goes on when there is.
+ */
+int bc_egress_can_tell(bc_egress *egress);
 void bc_events_end(bc_egress *egress);
 
 /* egress.c */

@@ -253,6 +253,41 @@ int bc_redactor_end(bc_redactor *redactor, bc_buf *out)
     return 0;
 }
 
+/* More than the new set needs passes: it was searched for all that the old one had. */
+static int let_surplus_pass(bc_redactor *redactor, size_t most, bc_buf *out)
+{
+    size_t surplus = redactor->held_len > most ? redactor->held_len - most : 0;
+    char *to = bc_buf_reserve(out, surplus + 1);
+    if (to == NULL) return BARCHAN_ENOMEM;
+    for (size_t i = 0; i < surplus; i++)
+        to[i] = redactor->stars[i] ? '*' : redactor->bytes[i];
+    bc_buf_commit(out, surplus);
+    memmove(redactor->bytes, redactor->bytes + surplus, redactor->held_len - surplus);
+    memmove(redactor->stars, redactor->stars + surplus, redactor->held_len - surplus);
+    redactor->held_len -= surplus;
+    return 0;
+}
+
+int bc_redactor_change(bc_redactor *redactor, bc_patterns *patterns, bc_buf *out)
+{
+    bc_redactor changed;
+    size_t most = patterns->longest > 0 ? patterns->longest - 1 : 0;
+    int rc = bc_redactor_init(&changed, patterns);
+    if (rc < 0) return rc;
+    rc = let_surplus_pass(redactor, most, out);
+    if (rc < 0) {
+        bc_redactor_clear(&changed);
+        return rc;
+    }
+    memcpy(changed.bytes, redactor->bytes, redactor->held_len);
+    memcpy(changed.stars, redactor->stars, redactor->held_len);
+    changed.held_len = redactor->held_len;
+    changed.hits = redactor->hits;
+    bc_redactor_clear(redactor);
+    *redactor = changed;
+    return 0;
+}
+
 void bc_redactor_forget(bc_redactor *redactor)
 {
     bc_secret_wipe(redactor->bytes, redactor->held_len);

@@ -5,8 +5,8 @@
  * What is held back tells nothing of the values but how long they are: of printable ASCII at the
  * end, as much as the longest form but one byte. A line that has ended passes at once. (If it were
  * what may begin a value, whoever sees where the pieces end could try prefixes.) Searching takes
- * the same time whatever the text. The set of values never changes; who rotates one makes a new
- * set.
+ * the same time whatever the text. A set of values never changes; who rotates one makes a new set,
+ * to which a stream can change over.
  *
  *     bc_redactor_feed(&redactor, data, len, &out) …; bc_redactor_end(&redactor, &out);
  *
@@ -51,6 +51,8 @@ void bc_redactor_clear(bc_redactor *redactor); /* zeroed is fine */
 int bc_redactor_feed(bc_redactor *redactor, const char *data, size_t len, bc_buf *out);
 /* Appends what was held back, and begins anew. */
 int bc_redactor_end(bc_redactor *redactor, bc_buf *out);
+/* Goes on with another set in the midst of a stream. 0, or a failure, which changes nothing. */
+int bc_redactor_change(bc_redactor *redactor, bc_patterns *patterns, bc_buf *out);
 /* Begins anew; what was held back is gone. */
 void bc_redactor_forget(bc_redactor *redactor);
 /* Only looks: sets `hits`. Not together with feed. */

@@ -246,7 +246,7 @@ static bool read_field(text line, fields *seen, bc_request_head *out)
     }
     if (equals(name, "content-length")) {
         if (seen->has_length) return false;
-        seen->has_length = true;
+        seen->has_length = out->has_length = true;
         return read_length(value, out);
     }
     if (equals(name, "transfer-encoding")) {

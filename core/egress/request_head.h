@@ -31,6 +31,7 @@ typedef struct bc_request_head {
     bool websocket; /* for that one alone */
     bool chunked;   /* the body's framing: chunks, or `body_len` bytes */
     int64_t body_len;
+    bool has_length;    /* it was said */
     bool http2_preface; /* the first bytes of HTTP/2; nothing else is set */
     size_t head_len;    /* with leading empty lines and the empty line at its end */
 } bc_request_head;

@@ -30,7 +30,7 @@ static int hex_digit(char c)
     return -1;
 }
 
-/* 1*HEX [ ";" extensions ] CRLF, no white space around the number. */
+/* 1*HEX CRLF, no white space around the number. */
 static bc_sniff step_chunk_line(bc_request_stream *stream, const char *data, size_t len,
                                 size_t *used)
 {
@@ -40,10 +40,7 @@ static bc_sniff step_chunk_line(bc_request_stream *stream, const char *data, siz
     while (at < len && at < 15 && hex_digit(data[at]) >= 0)
         size = size << 4 | hex_digit(data[at++]);
     if (at == len) return BC_SNIFF_MORE;
-    if (at == 0 || (data[at] != ';' && data[at] != '\r')) return BC_SNIFF_BAD;
-    for (; at < len && at < BC_REQUEST_CHUNK_LINE_MAX && data[at] != '\r'; at++)
-        if (data[at] < ' ' || data[at] > '~') return BC_SNIFF_BAD;
-    if (at == BC_REQUEST_CHUNK_LINE_MAX) return BC_SNIFF_BAD;
+    if (at == 0 || data[at] != '\r') return BC_SNIFF_BAD;
     if (at + 1 >= len) return BC_SNIFF_MORE;
     if (data[at + 1] != '\n') return BC_SNIFF_BAD;
     *used = at + 2;

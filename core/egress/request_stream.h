@@ -14,15 +14,13 @@
  * follows opaque only when the server agrees, which bc_request_stream_answer sees: otherwise a
  * server that ignores the wish would take what follows for requests, unseen. Until then it is held
  * back. Other upgrades are not followed: what comes behind them is read as requests, h2c above all.
- * Trailers are refused: no client sends any, and servers differ about them.
+ * Trailers and extensions of chunks are refused: no client sends any, and servers differ about
+ * them.
  */
 #ifndef BC_EGRESS_REQUEST_STREAM_H
 #define BC_EGRESS_REQUEST_STREAM_H
 
 #include "egress/request_head.h"
-
-/* The line before a chunk: its size and extensions, which nobody uses. */
-#define BC_REQUEST_CHUNK_LINE_MAX 128
 
 typedef struct bc_request_stream {
     bc_request_head head; /* of the current request */

@@ -43,18 +43,13 @@ void bc_response_clear(bc_response_stream *stream)
     bc_buf_clear(&stream->part);
 }
 
-int bc_response_expect(bc_response_stream *stream, bool head_only, bc_patterns *patterns)
+void bc_response_expect(bc_response_stream *stream, bool head_only, bool closes)
 {
-    if (stream->redactor.patterns != patterns) {
-        bc_redactor_clear(&stream->redactor);
-        int rc = bc_redactor_init(&stream->redactor, patterns);
-        if (rc < 0) return rc;
-    }
     stream->waiting = true;
     stream->head_only = head_only;
+    stream->closes = closes;
     stream->begun = false;
     stream->interim = 0;
-    return 0;
 }
 
 /* ---- the head ---- */
@@ -173,6 +168,7 @@ static void finish(bc_response_stream *stream)
 {
     stream->waiting = stream->begun = false;
     stream->state = HEAD;
+    stream->answers++;
 }
 
 /* What follows the head. */
@@ -200,6 +196,17 @@ static int begin_body(bc_response_stream *stream, const answer *a)
     return 0;
 }
 
+static int write_head(bc_response_stream *stream, bool closes, bc_buf *out)
+{
+    static const char close[] = "Connection: close\r\n\r\n";
+    const bc_buf *line = &stream->line;
+    bc_redactor *redactor = &stream->redactor;
+    size_t len = closes ? line->len - 2 : line->len;
+    int rc = bc_redactor_feed(redactor, bc_buf_data(line), len, out);
+    if (rc == 0 && closes) rc = bc_redactor_feed(redactor, close, sizeof close - 1, out);
+    return rc == 0 ? bc_redactor_end(redactor, out) : rc;
+}
+
 static int use_head(bc_response_stream *stream, bc_buf *out)
 {
     answer a = {0};
@@ -213,8 +220,7 @@ static int use_head(bc_response_stream *stream, bc_buf *out)
         return refuse(stream, "the server gives no answer");
     }
     if (!interim && begin_body(stream, &a) < 0) return -1;
-    if (bc_redactor_feed(&stream->redactor, bc_buf_data(line), line->len, out) < 0 ||
-        bc_redactor_end(&stream->redactor, out) < 0) {
+    if (write_head(stream, stream->closes && !interim, out) < 0) {
         return refuse(stream, "out of memory");
     }
     stream->begun = !interim && stream->waiting;
@@ -272,6 +278,15 @@ static int pass(bc_response_stream *stream, const char *data, size_t len, bc_buf
     int rc = bc_redactor_feed(&stream->redactor, data, len, chunk ? &stream->part : out);
     if (rc == 0 && chunk) rc = write_chunk(stream, out);
     return rc < 0 ? refuse(stream, "out of memory") : 0;
+}
+
+/* Chunks are written anew, so one more can stand anywhere in such a body. */
+int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *out)
+{
+    bool chunked = stream->state != HEAD && stream->state != BODY && stream->state != UNTIL_END;
+    if (stream->redactor.patterns == patterns) return 0;
+    int rc = bc_redactor_change(&stream->redactor, patterns, chunked ? &stream->part : out);
+    return rc == 0 && chunked ? write_chunk(stream, out) : rc;
 }
 
 static int end_body(bc_response_stream *stream, bc_buf *out, bool chunked)
@@ -368,6 +383,12 @@ int bc_response_feed(bc_response_stream *stream, const char *data, size_t len, b
         len -= (size_t)n;
     }
     return 0;
+}
+
+bool bc_response_is_silent(const bc_response_stream *stream)
+{
+    return stream->waiting && stream->state == HEAD && stream->line.len == 0 &&
+           stream->interim == 0;
 }
 
 int bc_response_end(bc_response_stream *stream, bc_buf *out)

@@ -28,20 +28,27 @@ typedef struct bc_response_stream {
     bool head_only; /* of HEAD */
     bool begun;     /* a part of this answer has been passed on, but not its end */
     bool last;      /* nothing can follow on this connection */
+    bool closes;    /* and the program is told so, whatever the server says */
     int interim;
-    int64_t left;    /* of the body or chunk */
-    const char *why; /* it was refused */
+    uint64_t answers; /* that have been whole */
+    int64_t left;     /* of the body or chunk */
+    const char *why;  /* it was refused */
 } bc_response_stream;
 
 /* 0 or BARCHAN_ENOMEM. */
 int bc_response_init(bc_response_stream *stream, bc_patterns *patterns);
 void bc_response_clear(bc_response_stream *stream); /* zeroed is fine */
-/* A request is on its way: exactly one answer is expected. The values may have changed: `patterns`
- * are those that are taken out of this answer. 0 or BARCHAN_ENOMEM. */
-int bc_response_expect(bc_response_stream *stream, bool head_only, bc_patterns *patterns);
+/* A request is on its way: exactly one answer is expected. `closes`: it is the connection's last.
+ */
+void bc_response_expect(bc_response_stream *stream, bool head_only, bool closes);
+/* The values have changed: from here on these are taken out, in the midst of an answer, too.
+ * Negative: out of memory. */
+int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *out);
 /* Takes all of it and appends what is for the program. Negative: refused, `why` says why; out of
  * memory is refused, too. */
 int bc_response_feed(bc_response_stream *stream, const char *data, size_t len, bc_buf *out);
+/* A request waits, and not a byte of its answer has come. */
+bool bc_response_is_silent(const bc_response_stream *stream);
 /* The server says no more. Negative: in the midst of an answer. */
 int bc_response_end(bc_response_stream *stream, bc_buf *out);
 

@@ -1,5 +1,6 @@
 #include "secret_head.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -11,10 +12,12 @@ typedef struct span {
 typedef struct rewrite {
     const bc_secret *const *secrets;
     size_t count;
+    unsigned port;
     const bc_request_head *head;
     span target;
     bc_secret_report *report;
-    uint32_t written; /* a bit for each secret whose value has been */
+    uint32_t written;     /* a bit for each secret whose value has been */
+    bool closes, expects; /* the program's wish for what comes after, and before the body */
 } rewrite;
 
 void bc_secret_note_text(const bc_secret *secret, bc_secret_note note, char *text, size_t cap)
@@ -112,11 +115,36 @@ bool bc_secret_is_never_sent(const char *field, size_t len)
 /* By which servers and what stands before them take another method, host or path. */
 static bool makes_another_request(span name)
 {
-    static const char *const words[] = {"x-http-method*",     "*-override",  "x-override-url",
-                                        "x-original-*",       "x-rewrite-*", "x-forwarded*",
-                                        "forwarded",          "x-host",      "x-proxy-url",
-                                        "x-replaced-path",    "base-url",    "request-uri",
-                                        "x-envoy-original-*", "http-url",    NULL};
+    static const char *const words[] = {"x-http-method*",
+                                        "*-override",
+                                        "x-override-url",
+                                        "x-original-*",
+                                        "x-rewrite-*",
+                                        "x-forwarded*",
+                                        "forwarded",
+                                        "x-host",
+                                        "x-proxy-url",
+                                        "x-replaced-path",
+                                        "base-url",
+                                        "request-uri",
+                                        "x-envoy-original-*",
+                                        "http-url",
+                                        "script-name",
+                                        "path-info",
+                                        "x-script-name",
+                                        "x-matched-path",
+                                        "x-invoke-path",
+                                        "x-middleware-*",
+                                        "x-http-destinationurl",
+                                        NULL};
+    return is_one_of(name, words);
+}
+
+/* So that every server reads there what was read here. */
+static bool is_written_anew(span name)
+{
+    static const char *const words[] = {"host", "content-length", "transfer-encoding", "expect",
+                                        NULL};
     return is_one_of(name, words);
 }
 
@@ -203,6 +231,14 @@ static int write_secret(rewrite *r, size_t index, bc_buf *out)
     return rc == 0 ? bc_buf_append_string(out, "\r\n") : rc;
 }
 
+static void note_wishes(rewrite *r, span name, span value)
+{
+    if (bc_same_word(name.data, name.len, "connection"))
+        r->closes |= bc_same_word(value.data, value.len, "close");
+    if (bc_same_word(name.data, name.len, "expect"))
+        r->expects |= bc_same_word(value.data, value.len, "100-continue");
+}
+
 static int write_field(rewrite *r, span line, bc_buf *out)
 {
     span name, value;
@@ -212,10 +248,10 @@ static int write_field(rewrite *r, span line, bc_buf *out)
         return index < 0 ? 0 : write_secret(r, (size_t)index, out);
     }
     look_for_strays(r, line);
-    if (bc_same_word(name.data, name.len, "connection") &&
-        bc_same_word(value.data, value.len, "close"))
-        return bc_buf_append_string(out, "Connection: close\r\n");
-    if (bc_secret_is_never_sent(name.data, name.len) || makes_another_request(name)) return 0;
+    note_wishes(r, name, value);
+    if (is_written_anew(name) || bc_secret_is_never_sent(name.data, name.len) ||
+        makes_another_request(name))
+        return 0;
     int rc = bc_buf_append(out, line.data, line.len);
     return rc == 0 ? bc_buf_append_string(out, "\r\n") : rc;
 }
@@ -231,7 +267,23 @@ static int write_request_line(rewrite *r, span line, bc_buf *out)
         (span){line.data + at, second == NULL ? line.len - at : (size_t)(second - line.data) - at};
     look_for_strays(r, line);
     int rc = bc_buf_append(out, line.data, line.len);
+    if (rc == 0) rc = bc_buf_appendf(out, "\r\nHost: %s", r->head->host);
+    if (rc == 0 && r->port != 443) rc = bc_buf_appendf(out, ":%u", r->port);
     return rc == 0 ? bc_buf_append_string(out, "\r\n") : rc;
+}
+
+/* Where its body ends, and that nothing follows one that has a body: see intercept.h. */
+static int write_frame(const rewrite *r, bc_buf *out)
+{
+    const bc_request_head *head = r->head;
+    bool body = head->chunked || head->body_len > 0;
+    int rc = 0;
+    if (head->chunked) rc = bc_buf_append_string(out, "Transfer-Encoding: chunked\r\n");
+    if (rc == 0 && head->has_length)
+        rc = bc_buf_appendf(out, "Content-Length: %" PRId64 "\r\n", head->body_len);
+    if (rc == 0 && r->expects && body) rc = bc_buf_append_string(out, "Expect: 100-continue\r\n");
+    if (rc == 0 && (r->closes || body)) rc = bc_buf_append_string(out, "Connection: close\r\n");
+    return rc;
 }
 
 /* What refuses always goes before what only the strict refuse. */
@@ -249,11 +301,11 @@ static void decide(const rewrite *r)
     }
 }
 
-int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count,
+int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count, unsigned port,
                            const bc_request_head *head, const char *data, bc_buf *out,
                            bc_secret_report *report)
 {
-    rewrite r = {.secrets = secrets, .count = count, .head = head, .report = report};
+    rewrite r = {.secrets = secrets, .count = count, .port = port, .head = head, .report = report};
     size_t at = 0;
     int rc = 0;
     *report = (bc_secret_report){.count = 0};
@@ -265,6 +317,7 @@ int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count,
         if (line.len == 0) break;
         rc = write_field(&r, line, out);
     }
+    if (rc == 0) rc = write_frame(&r, out);
     if (rc == 0) rc = bc_buf_append_string(out, "Accept-Encoding: identity\r\n\r\n");
     decide(&r);
     return rc;

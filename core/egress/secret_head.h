@@ -6,7 +6,11 @@
  * asks for an answer that could not be searched (Accept-Encoding becomes identity; Accept-Charset,
  * A-IM, *-Range, TE) or is for one hop (Connection, Keep-Alive, Proxy-*, Max-Forwards); what makes
  * some servers take the request for another one (X-HTTP-Method-Override, X-Original-URL,
- * X-Forwarded-*), which `methods` and `paths` have not seen.
+ * X-Forwarded-*, Script-Name), which `methods` and `paths` have not seen.
+ *
+ * Written anew: Host, as the host's canonical name with its port, and the framing of the body, so
+ * that a server reads there what was read here; of Expect only 100-continue is left. A request with
+ * a body asks for the end of the connection.
  */
 #ifndef BC_EGRESS_SECRET_HEAD_H
 #define BC_EGRESS_SECRET_HEAD_H
@@ -48,8 +52,9 @@ void bc_secret_note_text(const bc_secret *secret, bc_secret_note note, char *tex
 bool bc_secret_is_never_sent(const char *field, size_t len);
 
 /* Appends the head to send to `out`, whose memory the caller wipes. `secrets`: those that are bound
- * to the host and port, at least one. `data`: head->head_len bytes. 0, or the buffer's failure. */
-int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count,
+ * to the host, which the head names, and port; at least one. `data`: head->head_len bytes. 0, or
+ * the buffer's failure. */
+int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count, unsigned port,
                            const bc_request_head *head, const char *data, bc_buf *out,
                            bc_secret_report *report);
 

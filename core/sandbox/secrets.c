@@ -12,13 +12,16 @@
  * is for them to say. */
 #define CA_FILE "/run/barchan/ca.pem"
 #define BUNDLE_FILE "/run/barchan/ca-bundle.pem"
+#define WGET_FILE "/run/barchan/wgetrc"
 
 static const char *const trust[] = {
     "SSL_CERT_FILE=" BUNDLE_FILE,      /* OpenSSL, Python, Go, Ruby, httpx */
     "CURL_CA_BUNDLE=" BUNDLE_FILE,     /* curl */
     "REQUESTS_CA_BUNDLE=" BUNDLE_FILE, /* Python's requests, in certifi's stead */
-    "PIP_CERT=" BUNDLE_FILE,           "GIT_SSL_CAINFO=" BUNDLE_FILE,  "AWS_CA_BUNDLE=" BUNDLE_FILE,
-    "CARGO_HTTP_CAINFO=" BUNDLE_FILE,  "NODE_EXTRA_CA_CERTS=" CA_FILE, /* adds to its own */
+    "PIP_CERT=" BUNDLE_FILE,           "GIT_SSL_CAINFO=" BUNDLE_FILE,
+    "AWS_CA_BUNDLE=" BUNDLE_FILE,      "CARGO_HTTP_CAINFO=" BUNDLE_FILE,
+    "NODE_EXTRA_CA_CERTS=" CA_FILE, /* adds to its own */
+    "npm_config_cafile=" BUNDLE_FILE,  "WGETRC=" WGET_FILE,
 };
 #define TRUST (sizeof trust / sizeof *trust)
 
@@ -106,11 +109,26 @@ static int put(barchan_sandbox *sbx, const char *path, const char *data, size_t 
     return rc;
 }
 
-static void on_bundle(barchan_file_result *result, const barchan_error *err, void *ud)
+static void on_wgetrc(barchan_file_result *result, const barchan_error *err, void *ud)
 {
     barchan_sandbox *sbx = ud;
     (void)result;
     finish(sbx, err);
+    bc_sandbox_unref(sbx);
+}
+
+static void on_bundle(barchan_file_result *result, const barchan_error *err, void *ud)
+{
+    static const char text[] = "ca_certificate = " BUNDLE_FILE "\n";
+    barchan_sandbox *sbx = ud;
+    barchan_error why;
+    (void)result;
+    int rc = sbx->installing && err == NULL ? 0 : -1;
+    if (rc == 0) {
+        rc = put(sbx, WGET_FILE, text, sizeof text - 1, on_wgetrc, &why);
+        err = &why;
+    }
+    if (rc < 0) finish(sbx, err);
     bc_sandbox_unref(sbx);
 }
 

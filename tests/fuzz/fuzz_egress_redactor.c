@@ -13,7 +13,7 @@ static int run(bc_patterns *patterns, const char *data, size_t len, size_t piece
     int rc = 0;
     bc_buf_init(out, MOST);
     CLAIM(bc_response_init(&stream, patterns) == 0);
-    CLAIM(bc_response_expect(&stream, false, patterns) == 0);
+    bc_response_expect(&stream, false, false);
     for (size_t at = 0; rc == 0 && at < len; at += piece)
         rc = bc_response_feed(&stream, data + at, len - at < piece ? len - at : piece, out);
     if (rc == 0) rc = bc_response_end(&stream, out);

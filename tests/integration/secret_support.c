@@ -5,13 +5,15 @@
 #include <string.h>
 
 tls_server *server;
-static char addresses[8][64], events[1u << 16];
+static char addresses[8][64], events[1u << 20];
+static size_t events_len;
 static int addresses_used;
 
 void setup_secrets(void)
 {
     setup_runtime();
     addresses_used = 0;
+    events_len = 0;
     events[0] = '\0';
     server = tls_start();
 }
@@ -37,9 +39,12 @@ static void on_event(barchan_sandbox *of, const barchan_network_event *event, vo
 {
     (void)of;
     (void)ud;
-    size_t len = strlen(events);
-    snprintf(events + len, sizeof events - len, "%s %s:%d %s\n",
-             barchan_network_event_name(event->kind), event->host, event->port, event->rule);
+    int n =
+        snprintf(events + events_len, sizeof events - events_len, "%s %s:%d %s\n",
+                 barchan_network_event_name(event->kind), event->host, event->port, event->rule);
+    ck_assert(n > 0 && events_len + (size_t)n < sizeof events);
+    ck_assert_uint_eq(event->dropped, 0);
+    events_len += (size_t)n;
 }
 
 int try_secret_sandbox(const barchan_secret *secrets, size_t count, barchan_error *err)

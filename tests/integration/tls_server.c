@@ -107,7 +107,23 @@ static void put_base64(SSL *ssl, const char *request)
     put_whole(ssl, "", body, strlen(body));
 }
 
-/* 0: the connection ends with it. */
+/* An answer that goes on until somebody asks for /now. */
+static void put_log(SSL *ssl, tls_server *server)
+{
+    put_text(ssl, "HTTP/1.1 200 OK\r\n\r\nso far\n");
+    for (int i = 0; i < 1000 && tls_has_seen(server, "GET /now") == 0; i++)
+        usleep(10000);
+    pthread_mutex_lock(&server->lock);
+    size_t len = server->seen_len;
+    char *copy = memcpy(malloc(len + 1), server->seen, len);
+    pthread_mutex_unlock(&server->lock);
+    put(ssl, copy, len);
+    free(copy);
+}
+
+enum { END, GO_ON, END_AT_NEXT };
+
+/* What comes of the connection. */
 static int answer(struct peer *peer, SSL *ssl, const char *request, size_t len)
 {
     const char *path = strchr(request, '/');
@@ -119,7 +135,7 @@ static int answer(struct peer *peer, SSL *ssl, const char *request, size_t len)
     } else if (strncmp(path, "/echo/end", 9) == 0) {
         put_text(ssl, "HTTP/1.1 200 OK\r\n\r\n");
         put(ssl, request, len);
-        return 0;
+        return END;
     } else if (strncmp(path, "/echo/header", 12) == 0) {
         authorization(request, value, sizeof value);
         snprintf(field, sizeof field, "X-You-Are: %s\r\n", value);
@@ -134,10 +150,16 @@ static int answer(struct peer *peer, SSL *ssl, const char *request, size_t len)
                  "Content-Length: 0\r\n\r\n",
                  peer->server->port);
         put_text(ssl, field);
+    } else if (strncmp(path, "/unread", 7) == 0) {
+        put_whole(ssl, "", request, strncmp(request, "HEAD", 4) == 0 ? 0 : len);
+    } else if (strncmp(path, "/log", 4) == 0) {
+        put_log(ssl, peer->server);
+        return END;
     } else {
         put_whole(ssl, "", "served\n", 7);
+        return strncmp(path, "/once", 5) == 0 ? END_AT_NEXT : GO_ON;
     }
-    return 1;
+    return GO_ON;
 }
 
 /* A head, and the body that its Content-Length tells of. */
@@ -145,9 +167,15 @@ static size_t whole_request(const char *text)
 {
     const char *end = strstr(text, "\r\n\r\n");
     if (end == NULL) return 0;
-    const char *field = strcasestr(text, "\r\nContent-Length: ");
+    const char *field = strcasestr(text, "\r\nContent-Length: "), *path = strchr(text, '/');
+    if (path != NULL && strncmp(path, "/unread", 7) == 0) return (size_t)(end - text) + 4;
     size_t body = field != NULL && field < end ? strtoul(field + 18, NULL, 10) : 0;
     size_t head = (size_t)(end - text) + 4;
+    const char *chunked = strcasestr(text, "\r\nTransfer-Encoding: chunked\r\n");
+    if (chunked != NULL && chunked < end) {
+        const char *last = strstr(end, "\r\n0\r\n\r\n");
+        return last == NULL ? 0 : (size_t)(last - text) + 7;
+    }
     return strlen(text) >= head + body ? head + body : 0;
 }
 
@@ -156,14 +184,14 @@ static void talk_to(struct peer *peer, SSL *ssl)
     static const size_t room = 1u << 20;
     char *text = calloc(1, room);
     size_t len = 0;
-    for (int go = 1; go;) {
+    for (int go = GO_ON; go != END;) {
         int n = SSL_read(ssl, text + len, (int)(room - 1 - len));
-        if (n <= 0) break;
+        if (n <= 0 || go == END_AT_NEXT) break;
         remember(peer->server, text + len, (size_t)n);
         len += (size_t)n;
         text[len] = '\0';
         size_t whole;
-        while (go && (whole = whole_request(text)) > 0) {
+        while (go == GO_ON && (whole = whole_request(text)) > 0) {
             char *one = strndup(text, whole);
             go = answer(peer, ssl, one, whole);
             free(one);

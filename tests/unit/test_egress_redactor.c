@@ -199,7 +199,47 @@ START_TEST(base64_there_and_back)
 }
 END_TEST
 
-UNIT_MAIN("egress redactor", a_value_is_masked_however_it_is_cut,
-          values_that_overlap_themselves_and_each_other, its_base64_is_masked_at_each_alignment,
-          what_is_held_back_tells_nothing_of_a_value, a_line_that_ended_is_not_held_back,
-          long_values_and_long_streams, base64_there_and_back)
+/* The set changes between two pieces, wherever they are cut: what the old one had marked stays
+ * marked, what began before is found by the new one. */
+START_TEST(the_set_changes_in_the_midst_of_a_stream)
+{
+    static const char text[] = "x0123456789abcdef, fedcba9876543210fedcba9876543210!";
+    static const char *const long_value = "fedcba9876543210fedcba9876543210";
+    const size_t len = sizeof text - 1;
+    for (int grows = 0; grows < 2; grows++) {
+        bc_patterns *first = patterns_of(grows ? "0123456789abcdef" : long_value, 0);
+        bc_patterns *second = patterns_of(grows ? long_value : "0123456789abcdef", 0);
+        for (size_t at = 0; at <= len; at++) {
+            bc_redactor redactor;
+            bc_buf out;
+            bc_buf_init(&out, 1u << 20);
+            ck_assert_int_eq(bc_redactor_init(&redactor, first), 0);
+            ck_assert_int_eq(bc_redactor_feed(&redactor, text, at, &out), 0);
+            ck_assert_int_eq(bc_redactor_change(&redactor, second, &out), 0);
+            ck_assert_int_eq(bc_redactor_feed(&redactor, text + at, len - at, &out), 0);
+            ck_assert_int_eq(bc_redactor_end(&redactor, &out), 0);
+            bc_redactor_clear(&redactor);
+            ck_assert_uint_eq(out.len, len);
+            /* The first value is from 1 to 17, the second from 19 to 51; what is held back at the
+             * change is a byte less than the shorter one has. */
+            int has_first = strstr(bc_buf_data(&out), "0123456789abcdef") == NULL;
+            int has_second = strstr(bc_buf_data(&out), long_value) == NULL;
+            if (grows) {
+                ck_assert_int_eq(has_first, at >= 17);
+                ck_assert_int_eq(has_second, at < 19 + 16);
+            } else {
+                ck_assert_int_eq(has_first, at < 17);
+                ck_assert_int_eq(has_second, at >= len - 1);
+            }
+            bc_buf_clear(&out);
+        }
+        bc_patterns_unref(first);
+        bc_patterns_unref(second);
+    }
+}
+END_TEST
+
+UNIT_MAIN("egress redactor", the_set_changes_in_the_midst_of_a_stream,
+          a_value_is_masked_however_it_is_cut, values_that_overlap_themselves_and_each_other,
+          its_base64_is_masked_at_each_alignment, what_is_held_back_tells_nothing_of_a_value,
+          a_line_that_ended_is_not_held_back, long_values_and_long_streams, base64_there_and_back)

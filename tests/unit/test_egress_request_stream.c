@@ -54,7 +54,7 @@ START_TEST(each_request_is_seen)
         /* A body that looks like a request is none, and what follows it is one. */
         {LENGTH "GET / HTTP/1.1\r\nHost: x\r\n\r\n+++" B, "l b ", 0},
         {CHUNKED "1b\r\nGET / HTTP/1.1\r\nHost: x\r\n\r\n\r\n0\r\n\r\n" B, "c b ", 0},
-        {CHUNKED "1;a=\"b\"\r\nx\r\n0A\r\n0123456789\r\n000\r\n\r\n" A, "c a ", 0},
+        {CHUNKED "1\r\nx\r\n0A\r\n0123456789\r\n000\r\n\r\n" A, "c a ", 0},
         {CHUNKED "0\r\n\r\n" A, "c a ", 0},
         {"POST / HTTP/1.1\r\nHost: z\r\nContent-Length: 0\r\n\r\n" A, "z a ", 0},
         /* Whoever asks for another protocol and goes on with a request is seen to. */
@@ -95,8 +95,8 @@ START_TEST(what_could_hide_a_request_is_bad)
         {CHUNKED "0x5\r\n", "c !"},
         {CHUNKED "-1\r\n", "c !"},
         {CHUNKED "5\n", "c !"},
-        {CHUNKED "5;a\nb\r\n", "c !"},
-        {CHUNKED "5;a\rb\r\n", "c !"},
+        {CHUNKED "5;a=b\r\n", "c !"},
+        {CHUNKED "5\rb\n", "c !"},
         {CHUNKED "1000000000000000\r\n", "c !"},
         {CHUNKED "ffffffffffffffff\r\n", "c !"},
         {CHUNKED "1\r\nab", "c !"},
@@ -112,14 +112,6 @@ START_TEST(what_could_hide_a_request_is_bad)
                           "%s in %zu", cases[i].text, piece);
         }
     }
-    char text[400] = CHUNKED "1;";
-    size_t at = strlen(text), passed;
-    memset(text + at, 'x', 200);
-    ck_assert_str_eq(hosts(text, 1, &passed), "c !");
-    text[at + 100] = '\r';
-    text[at + 101] = '\n';
-    text[at + 102] = '\0';
-    ck_assert_str_eq(hosts(text, 1, &passed), "c ");
 }
 END_TEST
 

@@ -37,7 +37,7 @@ static outcome receive(const char *answer, bool head_only, size_t piece, bool en
     size_t len = strlen(answer);
     bc_buf_init(&out, sizeof o.text - 1);
     ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
-    ck_assert_int_eq(bc_response_expect(&stream, head_only, patterns), 0);
+    bc_response_expect(&stream, head_only, false);
     for (size_t at = 0; o.rc == 0 && at < len; at += piece)
         o.rc = bc_response_feed(&stream, answer + at, len - at < piece ? len - at : piece, &out);
     if (o.rc == 0 && end) o.rc = bc_response_end(&stream, &out);
@@ -216,7 +216,7 @@ START_TEST(a_head_stays_in_its_place)
     bc_buf out;
     bc_buf_init(&out, 1u << 20);
     ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
-    ck_assert_int_eq(bc_response_expect(&stream, false, patterns), 0);
+    bc_response_expect(&stream, false, false);
     ck_assert_int_eq(bc_response_feed(&stream, OK, strlen(OK), &out), 0);
     const char *place = stream.line.mem;
     ck_assert_ptr_nonnull(place);
@@ -225,7 +225,7 @@ START_TEST(a_head_stays_in_its_place)
     ck_assert_ptr_eq(stream.line.mem, place);
     bc_response_clear(&stream);
     ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
-    ck_assert_int_eq(bc_response_expect(&stream, false, patterns), 0);
+    bc_response_expect(&stream, false, false);
     const char *chunked = OK "Transfer-Encoding: chunked\r\n\r\n";
     ck_assert_int_eq(bc_response_feed(&stream, chunked, strlen(chunked), &out), 0);
     ck_assert_int_eq(bc_response_feed(&stream, "1", 1, &out), 0);
@@ -249,7 +249,7 @@ START_TEST(heads_have_a_maximum)
     memcpy(line, "X: ", 3);
     memcpy(line + sizeof line - 2, "\r\n", 2);
     ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
-    ck_assert_int_eq(bc_response_expect(&stream, false, patterns), 0);
+    bc_response_expect(&stream, false, false);
     ck_assert_int_eq(bc_response_feed(&stream, OK, strlen(OK), &out), 0);
     int rc = 0, lines = 0;
     while (rc == 0 && lines++ < 100)

@@ -25,7 +25,7 @@ static const char *rewrite(size_t count, const char *lines)
     bc_request_head read;
     ck_assert_int_eq(bc_request_head_read(head, len, &read), BC_SNIFF_DONE);
     bc_buf out = {.mem = memory, .cap = sizeof memory, .max = sizeof memory - 1};
-    ck_assert_int_eq(bc_secret_head_rewrite(list, count, &read, head, &out, &report), 0);
+    ck_assert_int_eq(bc_secret_head_rewrite(list, count, 443, &read, head, &out, &report), 0);
     ck_assert_uint_eq(strlen(memory), out.len);
     ck_assert_int_eq(bc_request_head_read(memory, out.len, &read), BC_SNIFF_DONE);
     return memory;
@@ -52,6 +52,37 @@ START_TEST(the_value_takes_the_placeholders_place)
     ck_assert_uint_eq(report.count, 1);
     ck_assert_str_eq(rewrite(1, "\r\n" LINE "X: y\r\n\r\n"), LINE "X: y\r\n" END);
     ck_assert_uint_eq(report.count, 0);
+}
+END_TEST
+
+/* Whose it is and where its body ends, in the library's own words. */
+START_TEST(frames_are_written_anew)
+{
+    static const char post[] = "POST /repos HTTP/1.1\r\nHost: a.example\r\n";
+    static const char close[] = "Connection: close\r\n";
+    char expected[256];
+    const struct {
+        const char *fields, *frame;
+    } cases[] = {
+        {"Content-Length:\t003 \r\n", "Content-Length: 3\r\n"},
+        {"transfer-ENCODING: \tchunked\r\n", "Transfer-Encoding: chunked\r\n"},
+        {"Content-Length: 3\r\nExpect:  100-Continue\r\n",
+         "Content-Length: 3\r\nExpect: 100-continue\r\n"},
+        {"Content-Length: 3\r\nExpect: y 100-continue\r\n", "Content-Length: 3\r\n"},
+    };
+    has(0, GIVEN(.name = "A"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char lines[256];
+        snprintf(lines, sizeof lines, "%s%s\r\n", post, cases[i].fields);
+        snprintf(expected, sizeof expected, "%s%s%s" END, post, cases[i].frame, close);
+        ck_assert_str_eq(rewrite(1, lines), expected);
+    }
+    ck_assert_str_eq(rewrite(1, "POST / HTTP/1.1\r\nhOST:\tA.Example.\r\nContent-Length: 0\r\n"
+                                "Expect: 100-continue\r\n\r\n"),
+                     "POST / HTTP/1.1\r\nHost: a.example\r\nContent-Length: 0\r\n" END);
+    ck_assert_str_eq(
+        rewrite(1, LINE "Connection: close\r\nScript-Name: /x\r\nPATH_INFO: /y\r\n\r\n"),
+        "GET /repos HTTP/1.1\r\nHost: a.example\r\nConnection: close\r\n" END);
 }
 END_TEST
 
@@ -211,7 +242,8 @@ START_TEST(notes_hold_no_value)
 END_TEST
 
 SUITE_MAIN("egress secret head", NULL, forget_secrets, the_value_takes_the_placeholders_place,
-           a_field_has_one_value, elsewhere_it_stays_a_word, what_would_hide_an_answer_is_taken_out,
-           names_have_many_spellings, what_asks_for_a_part_or_another_form_is_taken_out,
+           frames_are_written_anew, a_field_has_one_value, elsewhere_it_stays_a_word,
+           what_would_hide_an_answer_is_taken_out, names_have_many_spellings,
+           what_asks_for_a_part_or_another_form_is_taken_out,
            what_says_that_a_request_is_another_is_taken_out, several_secrets_of_a_host,
            the_strict_refuse, notes_hold_no_value)

@@ -70,6 +70,7 @@ typedef struct barchan_network_event {
     uint64_t bytes_received;
     barchan_network_event_kind kind;
     int port;
+    uint64_t dropped; /* events before this one for which there was no room, nor memory */
 } barchan_network_event;
 
 typedef void (*barchan_network_event_fn)(barchan_sandbox *sbx, const barchan_network_event *event,

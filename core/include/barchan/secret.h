@@ -20,8 +20,9 @@
  * `format` with the placeholder in it. A program that sends no such header gets none added. A
  * placeholder elsewhere (URL, body, another header, plain HTTP) stays what it is: a word that is
  * worth nothing. Redirects are the program's to follow, and each request is looked at anew.
- * Each use, and each attempt that was none, is an event (BARCHAN_NETWORK_SECRET, barchan/network.h)
- * and what is refused also one that is denied. What goes to other hosts over TLS cannot be seen.
+ * Each use, and each attempt that was none, is an event (BARCHAN_NETWORK_SECRET, barchan/network.h;
+ * requests wait while there is no room for more of them) and what is refused also one that is
+ * denied. What goes to other hosts over TLS cannot be seen.
  *
  * The program's own authorization. On the hosts of secrets the field Authorization and every
  * secret's `header` are ours: what is there and is not a placeholder in its form and place is taken
@@ -30,13 +31,16 @@
  * field that both are to hold one is refused with 403.
  *
  * Requests. HTTP/1.1 and 1.0, one after another; HTTP/2, upgrades, TRACE, absolute URLs, a missing
- * Host and malformed heads are refused. They ask for no content coding or charset, and not for a
- * part of a body (Range), so that answers can be searched. Fields by which some servers take
- * another method, host or path than the request line's (X-HTTP-Method-Override, X-Original-URL,
- * X-Forwarded-*, …) are taken out. Field names are compared as many servers do: "X_Api_Key" is
- * X-Api-Key. What the body and the query say to a server cannot be judged, a "_method=DELETE" for
- * one, nor can fields with a meaning of their own, such as WebDAV's Destination: `methods` and
- * `paths` hold for servers that go by the request line.
+ * Host, trailers, extensions of chunks and malformed heads are refused. A request with a body is
+ * the last of its connection, and both sides are told so: a server that answers without reading the
+ * body takes it for further requests. Host, the framing of the body and Expect are written anew.
+ * They ask for no content coding or charset, and not for a part of a body (Range), so that answers
+ * can be searched. Fields by which some servers take another method, host or path than the request
+ * line's (X-HTTP-Method-Override, X-Original-URL, X-Forwarded-*, Script-Name, …) are taken out.
+ * Field names are compared as many servers do: "X_Api_Key" is X-Api-Key. What the body and the
+ * query say to a server cannot be judged, a "_method=DELETE" for one, nor can fields with a meaning
+ * of their own, such as WebDAV's Destination: `methods` and `paths` hold for servers that go by the
+ * request line, and read the bodies of requests or end the connection where they are asked to.
  *
  * Answers. They have every byte of a value, and of its base64 forms but for characters that hold
  * bits of what stands beside it, replaced by '*'; those with a content coding, a part only, or in
@@ -47,8 +51,9 @@
  *
  * Trust. /run/barchan/ca-bundle.pem in the sandbox holds the certificates that this machine trusts
  * and the sandbox's own, /run/barchan/ca.pem the latter only. SSL_CERT_FILE, CURL_CA_BUNDLE,
- * REQUESTS_CA_BUNDLE, PIP_CERT, GIT_SSL_CAINFO, AWS_CA_BUNDLE, CARGO_HTTP_CAINFO and, for the
- * latter, NODE_EXTRA_CA_CERTS name them, unless the profile's `env` sets these. Programs with
+ * REQUESTS_CA_BUNDLE, PIP_CERT, GIT_SSL_CAINFO, AWS_CA_BUNDLE, CARGO_HTTP_CAINFO,
+ * npm_config_cafile, WGETRC (by /run/barchan/wgetrc) and, for the latter, NODE_EXTRA_CA_CERTS name
+ * them, unless the profile's `env` sets these. Programs with
  * another idea of trust (Java's, pinned certificates) cannot talk to hosts with secrets.
  *
  * The profile needs a network that allows each host; a secret is no permission to connect. With a
@@ -101,9 +106,9 @@ typedef struct barchan_secret {
     size_t on_guest_authorization; /* a barchan_guest_authorization */
 } barchan_secret;
 
-/* Another value under the same placeholder, for requests from now on; the last seven are still
- * taken out of answers. The same value changes nothing. BARCHAN_ENOTFOUND: the sandbox has no
- * secret of this name. */
+/* Another value under the same placeholder, for requests from now on; it and the last seven are
+ * taken out of answers, of those under way, too. The same value changes nothing. BARCHAN_ENOTFOUND:
+ * the sandbox has no secret of this name. */
 BARCHAN_API int barchan_sandbox_set_secret(barchan_sandbox *sbx, const char *name,
                                            const char *value, size_t value_len, barchan_error *err);
 

@@ -1,0 +1,226 @@
+/* Many requests of a connection, bodies, and answers that go on: the value is where it belongs, and
+ * in no answer, whatever a server makes of what it is sent. */
+#include "secret_support.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define AUTH "-H \"Authorization: Bearer $TOKEN\" "
+#define REAL "Authorization: Bearer " VALUE "\r\n"
+
+/* Writes raw.py, which sends what its program says over one connection: `send`, `receive` what has
+ * come after some time without more, TOKEN, HOST. */
+static void put_raw(const char *program)
+{
+    static const char start[] =
+        "import os, re, socket, ssl, sys, time\n"
+        "PORT = int(sys.argv[1].rsplit(':', 1)[1])\n"
+        "HOST, TOKEN = f'served.example:{PORT}', os.environ['TOKEN']\n"
+        "def connect():\n"
+        "    global s\n"
+        "    s = ssl.create_default_context().wrap_socket(\n"
+        "        socket.create_connection(('served.example', PORT)),\n"
+        "        server_hostname='served.example')\n"
+        "def send(text): s.sendall(text.encode())\n"
+        "def receive(quiet=0.4):\n"
+        "    s.settimeout(quiet); got = b''\n"
+        "    try:\n"
+        "        while piece := s.recv(65536): got += piece\n"
+        "        return got.decode() + '<end>'\n"
+        "    except OSError: return got.decode()\n"
+        "def head(line, more=''):\n"
+        "    return f'{line} HTTP/1.1\\r\\nHost: {HOST}\\r\\n{more}\\r\\n'\n"
+        "def auth(): return f'Authorization: Bearer {TOKEN}\\r\\n'\n"
+        "connect()\n";
+    char text[8192];
+    snprintf(text, sizeof text, "%s%s", start, program);
+    file_put_text("/workspace/raw.py", text);
+}
+
+/* ---- bodies ---- */
+
+START_TEST(a_request_with_a_body_is_the_last)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    put_raw("send(head('POST /a', auth() + 'Content-Length: 3\\r\\n') + 'abc' + head('GET /b', "
+            "auth()))\n"
+            "print(receive())\n"
+            "connect(); send(head('GET /c') + head('POST /d', 'Transfer-Encoding: chunked\\r\\n')\n"
+            "                + '1\\r\\nx\\r\\n0\\r\\n\\r\\n' + head('GET /e'))\n"
+            "print(receive())\n"
+            "connect(); send(head('POST /f', 'Content-Length: 0\\r\\n') + head('GET /g'))\n"
+            "print(receive().count('served'))\n");
+    shell("python3 raw.py $AT", "Connection: close\r\n\r\nserved\n<end>\n");
+    ck_assert_int_eq(tls_has_seen(server, "POST /a"), 1);
+    ck_assert_int_eq(tls_has_seen(server, "Connection: close\r\n"), 2);
+    ck_assert_int_eq(tls_has_seen(server, "GET /b"), 0);
+    ck_assert_int_eq(tls_has_seen(server, "POST /d"), 1);
+    ck_assert_int_eq(tls_has_seen(server, "GET /e"), 0);
+    ck_assert_int_eq(tls_has_seen(server, "GET /g"), 1); /* a body of no bytes is none */
+    /* Real programs make another connection. */
+    shell("for i in 1 2 3; do curl -sS " AUTH "-d x=$i $AT/ $AT/; done | grep -c served", "6\n");
+}
+END_TEST
+
+/* A server that reads no body takes it for requests: one for HEAD, whose answer has no body, and
+ * the beginning of one that what came next would have been a field of. */
+START_TEST(a_body_that_is_not_read_hides_no_request)
+{
+    static const char *const paths[] = {"/unread", NULL};
+    static const char *const methods[] = {"GET", NULL};
+    make_secret_sandbox(SECRET(.paths = paths, .methods = methods));
+    put_raw("inner = 'HEAD /unread HTTP/1.1\\r\\nX: y\\r\\n\\r\\nDELETE /unread "
+            "HTTP/1.1\\r\\nX-Pad: '\n"
+            "send(head('GET /unread', f'Content-Length: {len(inner)}\\r\\n'))\n"
+            "print(receive())\n"
+            "try: send(inner + head('GET /unread', auth())); print(receive())\n"
+            "except OSError: pass\n"
+            "connect(); send(head('GET /unread', f'Content-Length: {len(inner)}\\r\\n') + inner\n"
+            "                + head('GET /unread', auth()))\n"
+            "print(receive())\n");
+    shell("python3 raw.py $AT", "GET /unread");
+    ck_assert_int_eq(tls_has_seen(server, "MARKER"), 0);
+    shell("curl -sS " AUTH "$AT/unread", "Bearer ****");
+    ck_assert_int_eq(tls_has_seen(server, REAL), 1);
+}
+END_TEST
+
+START_TEST(frames_are_written_anew)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    put_raw("send(f'POST /a HTTP/1.1\\r\\nhOST: "
+            "\\tSERVED.Example.:{PORT}\\r\\ntransfer-encoding:\\tchunked\\t\\r\\n'\n"
+            "     'expect: y 100-continue\\r\\n\\r\\n01\\r\\nx\\r\\n0\\r\\n\\r\\n')\n"
+            "print(receive())\n"
+            "connect(); send(f'POST /b HTTP/1.1\\r\\nHost: served.example:{PORT}\\r\\n'\n"
+            "                'content-length: \\t0000000000000003 \\r\\nEXPECT: "
+            "100-Continue\\r\\n\\r\\nabc')\n"
+            "print(receive())\n");
+    shell("python3 raw.py $AT", "served");
+    char host[64];
+    snprintf(host, sizeof host, "\r\nHost: served.example:%d\r\n", tls_port(server));
+    ck_assert_int_eq(tls_has_seen(server, host), 2);
+    ck_assert_int_eq(tls_has_seen(server, "\r\nTransfer-Encoding: chunked\r\n"), 1);
+    ck_assert_int_eq(tls_has_seen(server, "\r\nContent-Length: 3\r\n"), 1);
+    ck_assert_int_eq(tls_has_seen(server, "\r\nExpect: 100-continue\r\n"), 1);
+    ck_assert_int_eq(tls_has_seen(server, "SERVED"), 0);
+    ck_assert_int_eq(tls_has_seen(server, "y 100-continue"), 0);
+}
+END_TEST
+
+/* ---- answers ---- */
+
+static void rotate(barchan_exec *exec, barchan_exec_result *result, void *ud)
+{
+    (void)exec;
+    barchan_exec_result_clear(result);
+    *(int *)ud = 1;
+}
+
+static int is_one(void *ud)
+{
+    return *(int *)ud == 1 || tls_has_seen(server, "GET /log") > 0;
+}
+
+/* An answer that has begun shows no value that came after it, nor the one before. */
+START_TEST(rotation_in_the_midst_of_an_answer)
+{
+    static const char second[] = "second-MARKER-value-1234567890";
+    make_secret_sandbox(SECRET(.name = NULL));
+    int ended = 0;
+    char command[256];
+    snprintf(command, sizeof command, "curl -sSN " AUTH "https://served.example:%d/log >log",
+             tls_port(server));
+    ck_assert_int_eq(
+        barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = command), rotate, &ended, NULL),
+        0);
+    ck_assert(wait_until(is_one, &ended, 20000));
+    shell("until grep -q 'so far' log; do sleep 0.01; done", NULL);
+    ck_assert_msg(ended == 0, "%s", all_events());
+    ck_assert_int_eq(barchan_sandbox_set_secret(sbx, "TOKEN", second, strlen(second), NULL), 0);
+    shell("curl -sS " AUTH "$AT/now", "served");
+    shell("until grep -q 'GET /now' log; do sleep 0.01; done; grep -c 'Bearer \\*\\*\\*\\*' log",
+          "2\n");
+    shell("cat log", "so far");
+    ck_assert_int_eq(tls_has_seen(server, second), 1);
+    ck_assert_int_eq(tls_has_seen(server, REAL), 1);
+}
+END_TEST
+
+/* A server ends an idle connection just as another request comes: programs try again when not a
+ * byte of an answer has. */
+START_TEST(a_connection_that_was_idle_for_too_long)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell("curl -sS -w '%{http_code}\n' " AUTH "$AT/once $AT/a $AT/once $AT/b | grep -c 200",
+          "4\n");
+    ck_assert_int_eq(tls_has_seen(server, "GET /a"), 1);
+    ck_assert_int_eq(told("ended before it answered"), 2);
+}
+END_TEST
+
+/* ---- what is told ---- */
+
+/* More is noted of each request than there would be room to tell at once. */
+START_TEST(each_use_is_told)
+{
+    enum { REQUESTS = 200 };
+    barchan_error err = {0};
+    barchan_secret secrets[16];
+    char names[16][16];
+    const char *const hosts[] = {at_port("served.example"), NULL};
+    for (int i = 0; i < 16; i++) {
+        snprintf(names[i], sizeof names[i], i == 0 ? "TOKEN" : "T%d", i);
+        secrets[i] = SECRET(.name = names[i], .value = VALUE, .value_len = strlen(VALUE),
+                            .hosts = hosts, .ca_file = tls_ca_file(server));
+    }
+    ck_assert_msg(try_secret_sandbox(secrets, 16, &err) == 0, "%s", err.message);
+    put_raw("names = ['TOKEN'] + [f'T{i}' for i in range(1, 16)]\n"
+            "all = ''.join(f'X-{n}: {os.environ[n]}\\r\\n' for n in names)\n"
+            "for i in range(200):\n"
+            "    send(head('GET /', all + auth()))\n"
+            "print(receive(2).count('served'))\n");
+    shell("python3 raw.py $AT", "200\n");
+    ck_assert_int_eq(tls_has_seen(server, REAL), REQUESTS);
+    ck_assert_int_eq(told("secret TOKEN: put into"), REQUESTS);
+    ck_assert_int_eq(told("stands outside"), 16 * REQUESTS);
+}
+END_TEST
+
+START_TEST(connections_that_fail_are_told_as_closed)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell("curl -sSi $AT/ -H 'Upgrade: x' -H 'Connection: upgrade'", "403 Forbidden");
+    shell("curl -sS --cacert /dev/null $AT/ || true", NULL);
+    ck_assert_int_eq(told("connected served.example"), told("closed served.example"));
+    ck_assert_int_eq(told("connected served.example"), 2);
+}
+END_TEST
+
+/* ---- programs ---- */
+
+START_TEST(old_programs_and_others_trust)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell("curl -0 -sS $AT/", "served");
+    shell("command -v wget >/dev/null || { echo served; exit; }; wget -qO- $AT/", "served");
+    shell("echo $npm_config_cafile", "/run/barchan/ca-bundle.pem");
+}
+END_TEST
+
+int main(void)
+{
+    const TTest *const tests[] = {a_request_with_a_body_is_the_last,
+                                  a_body_that_is_not_read_hides_no_request,
+                                  frames_are_written_anew,
+                                  rotation_in_the_midst_of_an_answer,
+                                  a_connection_that_was_idle_for_too_long,
+                                  each_use_is_told,
+                                  connections_that_fail_are_told_as_closed,
+                                  old_programs_and_others_trust,
+                                  NULL};
+    Suite *suite = suite_create("secret stream");
+    add_tests(suite, "secret stream", setup_secrets, teardown_secrets, tests);
+    return run_suite(suite);
+}
