@@ -60,7 +60,12 @@ enum bc_mount_mode {
     BC_MOUNT_TEMPLATE = 3
 };
 
-enum bc_start_flags { BC_START_BEST_EFFORT = 1, BC_START_PAUSE_AT_LEASE_END = 2 };
+enum bc_start_flags {
+    BC_START_BEST_EFFORT = 1,
+    BC_START_PAUSE_AT_LEASE_END = 2,
+    BC_START_CARRY = 4,       /* process 1 keeps the network's sockets: see carried.h */
+    BC_START_DISK_DEFAULT = 8 /* nobody asked for the limit of the storage */
+};
 
 /* What leads out of a sandbox: nothing without ports. Names get addresses of BC_NETWORK_NAMES. */
 typedef struct bc_network_plan {

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/options.h"
+#include "egress/carry.h"
 #include "egress/relay.h"
 #include "egress/restricted.h"
 
@@ -214,6 +216,7 @@ void bc_egress_stop(bc_egress *egress)
     while (egress->connections != NULL) {
         bc_relay_abort(egress->connections);
     }
+    bc_carry_stop(egress);
     bc_questions_end(egress);
     bc_resolver_destroy(egress->resolver);
     egress->resolver = NULL;
@@ -267,6 +270,16 @@ static void set_accepting(bc_egress *egress, int accepting)
 void bc_egress_accept(bc_egress *egress)
 {
     set_accepting(egress, egress->open < egress->max_open);
+    bc_carry_accept(egress);
+}
+
+/* The address that the program connected to is this socket's own. */
+static void open_accepted(bc_egress *egress, int fd)
+{
+    struct sockaddr_in inside = {.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof inside;
+    getsockname(fd, (struct sockaddr *)&inside, &len);
+    bc_relay_open(egress, fd, ntohl(inside.sin_addr.s_addr), ntohs(inside.sin_port), NULL);
 }
 
 /* What cannot be accepted for want of descriptors or memory stays in the queue for a moment. */
@@ -283,7 +296,7 @@ static void on_listener(void *ud, unsigned events)
             return;
         }
         if (fd < 0) break;
-        bc_relay_open(egress, fd);
+        open_accepted(egress, fd);
     }
     bc_egress_accept(egress);
 }

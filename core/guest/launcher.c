@@ -115,13 +115,14 @@ static int send_listeners(const struct launcher *l, uint32_t tag, struct network
     return n < 0 ? fail_os(why, errno, "hand over the sandbox's network") : 0;
 }
 
-static int give_network(struct launcher *l, const struct plan *plan, struct failure *why)
+/* Opens the ways out, for the library or, in the plan, for process 1. */
+static int give_network(struct launcher *l, struct plan *plan, struct failure *why)
 {
-    struct network_sockets sockets;
     if (plan->network.port_count == 0) return 0;
-    if (network_open(&l->world, &plan->network, &sockets, why) < 0) return -1;
-    int rc = send_listeners(l, plan->tag, &sockets, why);
-    network_close(&sockets);
+    if (network_open(&l->world, &plan->network, &plan->sockets, why) < 0) return -1;
+    if (plan->carry) return 0;
+    int rc = send_listeners(l, plan->tag, &plan->sockets, why);
+    network_close(&plan->sockets);
     return rc;
 }
 
@@ -135,6 +136,7 @@ static int clone_with_mounts(struct launcher *l, struct child *child, struct pla
     /* One that has ways out is for nobody else. */
     if (rc < 0 && plan->network.port_count > 0) l->world.network_fresh = false;
     mounts_close(&plan->mounts); /* the sandbox has its copy */
+    network_close(&plan->sockets);
     return rc;
 }
 
@@ -228,6 +230,7 @@ static void on_start(struct launcher *l, const bc_frame *frame, int channel_fd)
     uint32_t flags = bc_wire_u32(&in);
     plan.best_effort = flags & BC_START_BEST_EFFORT;
     plan.pause_at_lease_end = flags & BC_START_PAUSE_AT_LEASE_END;
+    plan.carry = flags & BC_START_CARRY;
     plan.lease_ms = (int64_t)bc_wire_u64(&in);
     plan.idle_ms = (int64_t)bc_wire_u64(&in);
     bc_wire_get_limits(&in, &plan.limits);

@@ -94,7 +94,9 @@ struct plan {
     struct sandbox_groups groups;
     struct mount_list mounts;
     bc_network_plan network;
-    const char *template_at; /* below WORLD_TEMPLATES */
+    bool carry;                     /* process 1 keeps the network's sockets … */
+    struct network_sockets sockets; /* … these */
+    const char *template_at;        /* below WORLD_TEMPLATES */
     int channel_fd;
     int alive_fd; /* hangs up when the launcher is gone */
     int sync_fd;  /* a byte arrives when the ids are mapped; -1: it maps its own */

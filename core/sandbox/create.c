@@ -102,6 +102,13 @@ static int open_watches(barchan_sandbox *sbx, const barchan_profile *profile, ba
                                 sbx, err);
 }
 
+static int send_carried(void *ud, uint32_t type, uint32_t stream, const void *payload, size_t len)
+{
+    barchan_sandbox *sbx = ud;
+    if (sbx->channel == NULL) return BARCHAN_ELOST;
+    return bc_channel_send(sbx->channel, type, stream, payload, len, NULL, 0, NULL);
+}
+
 static int open_channel(barchan_sandbox *sbx, barchan_error *err)
 {
     int fd;
@@ -115,6 +122,9 @@ static int open_channel(barchan_sandbox *sbx, barchan_error *err)
                          backend->max_of == NULL ? &bc_sandbox_channel : &bc_sandbox_held_channel,
                          sbx, err);
     if (rc < 0) return rc;
+    if (backend->carries_network && sbx->egress != NULL) {
+        bc_egress_carry(sbx->egress, send_carried, sbx);
+    }
     unsigned char hello[8];
     bc_put_u32(hello, backend->hello == 0 ? BC_FRAME_VERSION : backend->hello);
     bc_put_u32(hello + 4, 0);

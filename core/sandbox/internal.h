@@ -65,7 +65,8 @@ struct barchan_sandbox {
     int64_t lease_ms, lease_end_ms, idle_ms;
     int pause_at_lease_end;
     bc_limits limits;
-    int64_t wall_ms; /* 0: no limit */
+    int disk_default; /* nobody asked for limits.disk_bytes */
+    int64_t wall_ms;  /* 0: no limit */
     int best_effort;
     char **env;
     bc_egress *egress;                    /* NULL: the network is off, or another process has it */
@@ -99,7 +100,7 @@ struct barchan_sandbox {
     int snapshots;                    /* snapshot.c: being taken */
     struct bc_connection *connection; /* connect.c; NULL: this process has it */
     /* backend_namespace.c */
-    uint32_t tag;
+    uint32_t tag; /* 0: it is none of the launcher's */
     int guest_fd; /* until the launcher has it */
     int want_kill, want_extend;
 };
@@ -200,6 +201,9 @@ int bc_profile_put(const barchan_sandbox *sbx, bc_buf *out);
 int bc_profile_take(barchan_sandbox *sbx, bc_wire_reader *in);
 /* Checks "NAME=value". */
 int bc_env_check(const char *const *env, const char *what, barchan_error *err);
+
+/* start.c: the payload of BC_CONTROL_START and BC_FRAME_BEGIN. */
+int bc_start_put(const barchan_sandbox *sbx, bc_buf *out);
 
 /* wire.c: payloads of requests, growing. */
 int bc_put_wire_u32(bc_buf *out, uint32_t value);

@@ -226,6 +226,9 @@ static int on_frame(void *ud, const bc_frame *frame)
         }
     }
     if (sbx->state == BARCHAN_SANDBOX_STARTING) return -1;
+    if (frame->stream & BC_FRAME_CARRIED) {
+        return sbx->egress == NULL ? -1 : bc_egress_take_frame(sbx->egress, frame);
+    }
     if (frame->type == BC_FRAME_OUT || frame->type == BC_FRAME_ERR) sbx->bytes_out += frame->length;
     for (bc_stream *stream = sbx->streams; stream != NULL; stream = stream->next) {
         if (stream->id == frame->stream) return stream->ops->on_frame(stream, frame);

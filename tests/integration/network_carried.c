@@ -1,0 +1,26 @@
+/* Process 1 accepts, and the channel carries the connections, as of sandboxes farther away. */
+#include "network_path.h"
+
+#include <check.h>
+#include <string.h>
+#include "sandbox/internal.h"
+
+static void on_created(barchan_sandbox *sandbox, const barchan_error *err, void *ud)
+{
+    (void)sandbox;
+    bc_outcome_set(ud, err);
+}
+
+int create_with_network(barchan_sandbox **out, barchan_runtime *runtime,
+                        const barchan_profile *profile, barchan_error *err)
+{
+    bc_outcome outcome = {0};
+    int rc = bc_sandbox_create_with(out, runtime, profile, &bc_backend_namespace_carried,
+                                    on_created, &outcome, err);
+    if (rc == 0) rc = bc_outcome_wait(&outcome, runtime, err);
+    if (rc < 0) return rc;
+    barchan_sandbox_info info = {.struct_size = sizeof info};
+    ck_assert_int_eq(barchan_sandbox_status(*out, &info, NULL), 0);
+    ck_assert_ptr_nonnull(strstr(info.layers, "carried by process 1"));
+    return 0;
+}
