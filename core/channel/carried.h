@@ -25,12 +25,9 @@
 
 #define BC_FRAME_CARRIED 0x80000000u
 /* Per direction of a connection. What a slow side has not taken is held by the other end, for each
- * of BC_FRAME_MAX_CONNECTIONS: smaller than that of a command, of which there are fewer. As much
+ * of some hundred connections: smaller than that of a command, of which there are fewer. As much
  * as one frame, and as the relay holds of a side (BC_FLOW_BYTES). */
 #define BC_FRAME_NET_WINDOW BC_FRAME_MAX_DATA
-/* Of one sandbox at a time: twice what a profile allows unless it says more; with their windows
- * 32 MiB on each side and in each direction. The next ones wait in the kernel's queues. */
-#define BC_FRAME_MAX_CONNECTIONS 512u
 /* Questions that wait for their answers: a program asks two at a time. */
 #define BC_FRAME_MAX_QUERIES 64u
 /* A question and options; a longer one is none of a stub resolver's. */

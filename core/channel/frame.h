@@ -48,6 +48,10 @@
  * name service their sockets fit into one message (SCM_MAX_FD is 253). */
 #define BC_FRAME_MAX_PORTS 64u
 #define BC_FRAME_MAX_RANGES 64u
+/* Carried connections of a sandbox; how many of them it may have at a time, its plan says: as many
+ * as its profile allows (BC_EGRESS_MAX_CONNECTIONS), and those that a person is asked about, or
+ * whose program is slow to take the last bytes. More wait in the kernel's queues. */
+#define BC_FRAME_MAX_CONNECTIONS 4352u
 /* Kept output per stream in the guest's memory. */
 #define BC_FRAME_MAX_OUTPUT_LIMIT (256u << 20)
 

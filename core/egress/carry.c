@@ -13,6 +13,9 @@
 _Static_assert(BC_FRAME_MAX_QUERY == BC_NAME_QUERY_MAX, "the guest's word for it");
 _Static_assert(BC_FRAME_MAX_NAME_ANSWER == BC_NAME_ANSWER_MAX, "the guest's word for it");
 
+_Static_assert(BC_FRAME_MAX_CONNECTIONS == BC_EGRESS_MAX_CONNECTIONS + BC_EGRESS_MAX_ASKING,
+               "the guest's word for it");
+
 /* Credit is given back in steps, not byte by byte. */
 #define MORE_STEP (BC_FRAME_NET_WINDOW / 4)
 
@@ -270,7 +273,7 @@ static int on_connect(bc_egress *egress, const bc_frame *frame)
     bc_wire_reader in = bc_wire_read(frame);
     uint32_t address = bc_wire_u32(&in), port = bc_wire_u32(&in);
     if (!bc_wire_done(&in) || !bc_network_leads(&egress->plan, address, port)) return -1;
-    if (!is_new(egress, frame->stream) || carry->count == BC_FRAME_MAX_CONNECTIONS) return -1;
+    if (!is_new(egress, frame->stream) || carry->count == egress->plan.connections) return -1;
     bc_carried *c = calloc(1, sizeof *c);
     if (c == NULL) return -1;
     *c = (bc_carried){.prev = carry->last,

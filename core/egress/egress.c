@@ -156,6 +156,7 @@ static int read_rules(bc_egress *egress, barchan_network mode, const barchan_net
     }
     egress->max_open =
         rules.max_connections == 0 ? BC_EGRESS_DEFAULT_CONNECTIONS : rules.max_connections;
+    egress->plan.connections = (uint32_t)(egress->max_open + BC_EGRESS_MAX_ASKING);
     egress->max_bytes = rules.max_bytes;
     egress->rate = rules.bytes_per_second;
     egress->on_connect = rules.on_connect;

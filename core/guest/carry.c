@@ -152,7 +152,7 @@ static void take_connection(struct init *init, int fd)
 static void accept_some(struct init *init, int listener)
 {
     struct carry *carry = init->carry;
-    for (int i = 0; i < MAX_AT_ONCE && carry->count < BC_FRAME_MAX_CONNECTIONS; i++) {
+    for (int i = 0; i < MAX_AT_ONCE && carry->count < carry->plan->connections; i++) {
         long fd = SYS4(SYS_accept4, listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
         if (fd == -EAGAIN || fd == -EINTR || fd == -ECONNABORTED) return;
         if (fd < 0) {
@@ -268,7 +268,7 @@ void carry_watch(struct init *init, struct watch_list *list)
     if (may_send && carry->question_count < BC_FRAME_MAX_QUERIES) {
         watch(list, NULL, WATCH_NAMES, carry->sockets.fds[0], POLLIN);
     }
-    bool accepts = carry->count < BC_FRAME_MAX_CONNECTIONS && carry->breath_us == 0 && may_send;
+    bool accepts = carry->count < carry->plan->connections && carry->breath_us == 0 && may_send;
     for (unsigned i = 1; accepts && i < carry->sockets.count; i++) {
         watch(list, NULL, WATCH_LISTENER, carry->sockets.fds[i], POLLIN);
     }

@@ -5,6 +5,9 @@
 #include <string.h>
 #include "sandbox/internal.h"
 
+/* A window, in a queue of the channel that doubles as it grows. */
+const int network_path_kib = 144;
+
 static void on_created(barchan_sandbox *sandbox, const barchan_error *err, void *ud)
 {
     (void)sandbox;

@@ -9,4 +9,7 @@
 int create_with_network(barchan_sandbox **out, barchan_runtime *runtime,
                         const barchan_profile *profile, barchan_error *err);
 
+/* What the library may hold of a connection besides what its relay does. */
+extern const int network_path_kib;
+
 #endif
