@@ -283,11 +283,12 @@ static void turn(struct init *init)
 {
     struct watch_list *list = &init->watched;
     struct pollfd *polled = list->fds;
-    short channel = init->out.len > 0 ? POLLIN | POLLOUT : POLLIN;
-    polled[0] = (struct pollfd){.fd = init->channel_fd, .events = channel};
+    int waiting_fd = init->out.len > 0 ? init->out_fd : -1;
+    polled[0] = (struct pollfd){.fd = init->channel_fd, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = init->alive_fd, .events = 0};
     polled[2] = (struct pollfd){.fd = init->signal_fd, .events = POLLIN};
     polled[3] = (struct pollfd){.fd = init->timer_fd, .events = POLLIN};
+    polled[4] = (struct pollfd){.fd = waiting_fd, .events = POLLOUT};
     arm_timer(init);
     list->count = FIXED_FDS;
     watch_jobs(init, list);
@@ -298,7 +299,7 @@ static void turn(struct init *init)
     if (rc < 0) init_die(init, "cannot wait"); /* deaf, it would be of no use */
     if (polled[1].revents != 0) init_die(init, "the launcher is gone");
     serve(init, list);
-    if (polled[0].revents & ~POLLOUT) read_channel(init);
+    if (polled[0].revents != 0) read_channel(init);
     if (polled[3].revents != 0) {
         drain_fd(init->timer_fd);
         init->armed_us = 0;
@@ -319,6 +320,7 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
     const sys_sigset all = ~(sys_sigset)0;
     const sys_sigset handled = SYS_SIGSET_OF(SIGCHLD) | SYS_SIGSET_OF(SIGUSR1);
     init.channel_fd = plan->channel_fd;
+    init.out_fd = plan->out_fd < 0 ? plan->channel_fd : plan->out_fd;
     init.alive_fd = plan->alive_fd;
     init.privileged = plan->privileged;
     init.limits = plan->limits;
@@ -341,10 +343,11 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
         struct failure why = {0};
         int lacking = init.signal_fd < 0 ? init.signal_fd : init.timer_fd;
         fail_os(&why, lacks_memory ? ENOMEM : -lacking, "watch for signals, time and connections");
-        failure_send(plan->channel_fd, BC_FRAME_FAILED, 0, &why);
+        failure_send(init.out_fd, BC_FRAME_FAILED, 0, &why);
         init_die(&init, "no descriptors");
     }
-    sys_fcntl(init.channel_fd, F_SETFL, O_NONBLOCK | O_RDWR);
+    sys_fcntl(init.channel_fd, F_SETFL, O_NONBLOCK);
+    sys_fcntl(init.out_fd, F_SETFL, O_NONBLOCK);
     send_ready(&init, layers);
     send_flush(&init);
     for (;;) {

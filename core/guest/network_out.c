@@ -138,8 +138,13 @@ static int open_sockets(const bc_network_plan *plan, struct network_sockets *soc
 int network_open(struct world *world, const bc_network_plan *plan, struct network_sockets *sockets,
                  struct failure *why)
 {
-    if (network_prepare(world, why) < 0 || set_routes(plan, why) < 0) return -1;
-    return open_sockets(plan, sockets, why);
+    return network_prepare(world, why) < 0 ? -1 : network_open_here(plan, sockets, why);
+}
+
+int network_open_here(const bc_network_plan *plan, struct network_sockets *sockets,
+                      struct failure *why)
+{
+    return set_routes(plan, why) < 0 ? -1 : open_sockets(plan, sockets, why);
 }
 
 void network_close(struct network_sockets *sockets)

@@ -24,6 +24,8 @@ typedef struct bc_backend {
     /* Its guest accepts the connections of the sandbox's network, which then are streams of the
      * channel; 0: the library is handed the listeners. */
     int carries_network;
+    /* Nobody has set the guest up: it is told by BC_FRAME_BEGIN what to do. */
+    int tells_begin;
     /* The rest is for backends whose peer is no guest but a holder; NULL and 0 otherwise. */
     /* A frame about the sandbox itself that is no guest's; negative: it breaks the protocol. */
     int (*on_frame)(barchan_sandbox *sbx, const bc_frame *frame);

@@ -99,6 +99,8 @@ struct barchan_sandbox {
     int pauses_asked;                 /* lease.c: not answered yet */
     int snapshots;                    /* snapshot.c: being taken */
     struct bc_connection *connection; /* connect.c; NULL: this process has it */
+    const void *backend_options;      /* while it is started */
+    struct bc_command_run *command;   /* backend_command.c; NULL: its program does not run */
     /* backend_namespace.c */
     uint32_t tag; /* 0: it is none of the launcher's */
     int guest_fd; /* until the launcher has it */
@@ -118,10 +120,11 @@ bc_room *bc_sandbox_room(barchan_runtime *rt);
 int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, const bc_backend *backend,
                            barchan_sandbox_created_fn done, void *ud, barchan_error *err);
-/* The same for one that has its id already; NULL: a new one. */
+/* The same for one that has its id already (NULL: a new one), and with what its backend finds as
+ * sbx->backend_options when it starts it. */
 int bc_sandbox_open_with(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *profile,
-                         const bc_backend *backend, const char *id, barchan_sandbox_created_fn done,
-                         void *ud, barchan_error *err);
+                         const bc_backend *backend, const char *id, const void *backend_options,
+                         barchan_sandbox_created_fn done, void *ud, barchan_error *err);
 /* It is ready; told at once, before what its first commands have done. In a dispatch. */
 void bc_created_succeed(barchan_sandbox *sbx);
 /* It failed for this reason; told by the next dispatch. */

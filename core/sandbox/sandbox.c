@@ -12,6 +12,7 @@
 #include "base/json_write.h"
 #include "base/limits.h"
 #include "channel/held.h"
+#include "command.h"
 #include "connect.h"
 #include "internal.h"
 #include "launcher.h"
@@ -75,6 +76,7 @@ void bc_sandbox_unref(barchan_sandbox *sbx)
     if (sbx->room != NULL && sbx->room->sandboxes == sbx) sbx->room->sandboxes = sbx->next;
     bc_profile_clear(sbx);
     bc_connection_free(sbx->connection);
+    bc_command_run_free(sbx->command);
     bc_buf_clear(&sbx->layers);
     if (sbx->guest_fd >= 0) close(sbx->guest_fd);
     free(sbx);

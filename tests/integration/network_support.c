@@ -1,5 +1,5 @@
 #include "network_support.h"
-#include "network_path.h"
+#include "sandbox_path.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -66,7 +66,7 @@ void make_sandbox(barchan_network mode, barchan_network_rules rules)
     rules.struct_size = sizeof rules;
     if (rules.hosts == NULL) rules.hosts = hosts;
     ck_assert_msg(
-        create_with_network(&sbx, rt, PROFILE(.network = mode, .network_rules = &rules), &err) == 0,
+        create_sandbox(&sbx, rt, PROFILE(.network = mode, .network_rules = &rules), &err) == 0,
         "%s", err.message);
 }
 

@@ -1,5 +1,5 @@
 # Each program runs as whoever runs the tests, and again as an ordinary user when that is root.
-add_library(sandbox_support STATIC sandbox_support.c apply_support.c host_dir.c)
+add_library(sandbox_support STATIC sandbox_support.c path_local.c apply_support.c host_dir.c)
 target_link_libraries(sandbox_support PUBLIC barchan_build PkgConfig::CHECK)
 target_include_directories(sandbox_support PUBLIC ${PROJECT_SOURCE_DIR}/tests/support
   ${PROJECT_SOURCE_DIR}/core/include ${CMAKE_CURRENT_SOURCE_DIR})
@@ -18,6 +18,15 @@ function(barchan_sandbox_test name)
     COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/as_user.sh $<TARGET_FILE:sandbox_${name}_test>)
   set_tests_properties(sandbox/${name} sandbox/${name}_as_user PROPERTIES
     SKIP_RETURN_CODE 77 TIMEOUT ${BARCHAN_TEST_TIMEOUT})
+endfunction()
+
+# The same tests of sandboxes that are made in another way: see sandbox_path.h.
+function(barchan_sandbox_test_by way name)
+  barchan_sandbox_test(${name}_${way} sandbox_${name}_test.c)
+  target_sources(sandbox_${name}_${way}_test PRIVATE path_${way}.c)
+  target_include_directories(sandbox_${name}_${way}_test PRIVATE ${PROJECT_SOURCE_DIR}/core)
+  target_compile_definitions(sandbox_${name}_${way}_test PRIVATE
+    COMPUTER="${CMAKE_CURRENT_SOURCE_DIR}/computer.sh" GUEST_PATH="$<TARGET_FILE:barchan_guest>")
 endfunction()
 
 barchan_sandbox_test(apply)
@@ -43,27 +52,33 @@ barchan_sandbox_test(lease)
 barchan_sandbox_test(life)
 barchan_sandbox_test(limits)
 barchan_sandbox_test(mounts)
-# Networks: once as on this machine, and once with connections that the channel carries.
+# Networks: as on this machine, with connections that the channel carries, and in a computer that a
+# program leads to.
 foreach(name network network_flow network_hostile network_storm secret secret_profile)
   barchan_sandbox_test(${name})
-  target_sources(sandbox_${name}_test PRIVATE network_local.c)
-  barchan_sandbox_test(${name}_carried sandbox_${name}_test.c)
-  target_sources(sandbox_${name}_carried_test PRIVATE network_carried.c)
-  target_include_directories(sandbox_${name}_carried_test PRIVATE ${PROJECT_SOURCE_DIR}/core)
+  foreach(way carried command)
+    barchan_sandbox_test_by(${way} ${name})
+  endforeach()
 endforeach()
-foreach(name network network_flow network_hostile network_storm)
-  foreach(way "" _carried)
+foreach(way "" _carried _command)
+  foreach(name network network_flow network_hostile network_storm)
     target_sources(sandbox_${name}${way}_test PRIVATE network_server.c network_support.c)
     target_compile_definitions(sandbox_${name}${way}_test PRIVATE
       GUEST_SCRIPTS="${PROJECT_SOURCE_DIR}/tests/hostile")
   endforeach()
-endforeach()
-foreach(name secret secret_profile)
-  foreach(way "" _carried)
+  foreach(name secret secret_profile)
     target_sources(sandbox_${name}${way}_test PRIVATE secret_support.c tls_server.c)
     target_include_directories(sandbox_${name}${way}_test PRIVATE ${PROJECT_SOURCE_DIR}/core)
   endforeach()
 endforeach()
+foreach(name exec files stream)
+  barchan_sandbox_test_by(command ${name})
+endforeach()
+barchan_sandbox_test(command)
+target_sources(sandbox_command_test PRIVATE network_server.c network_support.c)
+target_include_directories(sandbox_command_test PRIVATE ${PROJECT_SOURCE_DIR}/core)
+target_compile_definitions(sandbox_command_test PRIVATE GUEST_SCRIPTS="${PROJECT_SOURCE_DIR}/tests/hostile"
+  COMPUTER="${CMAKE_CURRENT_SOURCE_DIR}/computer.sh" GUEST_PATH="$<TARGET_FILE:barchan_guest>")
 barchan_sandbox_test(programs)
 barchan_sandbox_test(setup)
 barchan_sandbox_test(fork)

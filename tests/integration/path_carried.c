@@ -1,12 +1,12 @@
 /* Process 1 accepts, and the channel carries the connections, as of sandboxes farther away. */
-#include "network_path.h"
+#include "sandbox_path.h"
 
 #include <check.h>
 #include <string.h>
 #include "sandbox/internal.h"
 
 /* A window, in a queue of the channel that doubles as it grows. */
-const int network_path_kib = 144;
+const int path_kib = 144;
 
 static void on_created(barchan_sandbox *sandbox, const barchan_error *err, void *ud)
 {
@@ -14,8 +14,8 @@ static void on_created(barchan_sandbox *sandbox, const barchan_error *err, void 
     bc_outcome_set(ud, err);
 }
 
-int create_with_network(barchan_sandbox **out, barchan_runtime *runtime,
-                        const barchan_profile *profile, barchan_error *err)
+int create_sandbox(barchan_sandbox **out, barchan_runtime *runtime, const barchan_profile *profile,
+                   barchan_error *err)
 {
     bc_outcome outcome = {0};
     int rc = bc_sandbox_create_with(out, runtime, profile, &bc_backend_namespace_carried,
