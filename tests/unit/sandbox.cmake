@@ -1,6 +1,6 @@
 # barchan_unit_test(name file.c)
 barchan_unit_test(frame test_frame.c)
-foreach(name channel channel_answers)
+foreach(name carry channel channel_answers)
   barchan_unit_test(${name} test_${name}.c fake_guest.c)
 endforeach()
 foreach(name apply_answers apply_meanwhile)
