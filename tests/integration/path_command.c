@@ -1,8 +1,6 @@
 /* A guest in a computer of its own, which a program leads to (computer.sh). */
 #include "sandbox_path.h"
 
-#include <check.h>
-#include <stdlib.h>
 #include "sandbox/command.h"
 
 const int path_kib = 144;
