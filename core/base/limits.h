@@ -107,9 +107,9 @@
 /* Requests that a guest has not read yet. Input is bounded by credit; this bounds the requests
  * themselves, each up to 4 MiB. */
 #define BC_CHANNEL_MAX_QUEUE (64u << 20)
-/* With more than that waiting for a guest to read, it is not read from: the windows of a few
- * commands, and thousands of short answers. */
-#define BC_CHANNEL_MAX_UNREAD (1u << 20)
+/* With more than that waiting for a guest to read, it is not read from: two of the largest
+ * requests, or the windows of thirty commands, or a hundred thousand short answers. */
+#define BC_CHANNEL_MAX_UNREAD (8u << 20)
 
 /* Sandbox. */
 #define BC_SANDBOX_DEFAULT_LEASE_MS (30 * 60 * 1000LL)

@@ -1,9 +1,10 @@
 /*
  * The ways out of a sandbox with a network: sockets in its network namespace that the library
- * holds. There is no interface but the loopback; what names stand for (BC_NETWORK_NAMES), and the
- * ranges that a profile names, are routed to it as if they were the sandbox's own addresses, so a
- * connection to any of them ends at a listener of ours, and one to anything else fails at once for
- * want of a route. Nothing leaves but what the library, having decided, sends itself.
+ * holds, or process 1 for it (carry.c). There is no interface but the loopback; what names stand
+ * for (BC_NETWORK_NAMES), and the ranges that a profile names, are routed to it as if they were the
+ * sandbox's own addresses, so a connection to any of them ends at a listener of ours, and one to
+ * anything else fails at once for want of a route. Nothing leaves but what the library, having
+ * decided, sends itself.
  */
 #include "launcher.h"
 

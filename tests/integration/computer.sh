@@ -8,6 +8,7 @@
 #       bare   without the right to mount, as in a container; with that over its network
 #       weak   without any right
 #       open   with a network interface that is up
+#       leaky  the same, without the right to leave it behind
 set -eu
 guest=$1 word=${2:-}
 if [ "$(echo $$)" != 1 ]; then
@@ -56,12 +57,13 @@ ln -s pts/ptmx dev/ptmx
 ln -s /proc/self/fd dev/fd
 mount -t proc proc proc
 cp "$guest" barchan-guest
-[ "$word" != open ] || ip link add leak type veth peer name other
-[ "$word" != open ] || ip link set leak up
+case $word in
+open | leaky) ip link add leak type veth peer name other && ip link set leak up ;;
+esac
 pivot_root . old
 case $word in
 late) run='/barchan-guest stdio; exit $?' ;;
-bare) run='exec setpriv --bounding-set -sys_admin --inh-caps -sys_admin --ambient-caps -sys_admin /barchan-guest stdio' ;;
+bare | leaky) run='exec setpriv --bounding-set -sys_admin --inh-caps -sys_admin --ambient-caps -sys_admin /barchan-guest stdio' ;;
 weak) run='exec setpriv --bounding-set -all --inh-caps -all --ambient-caps -all /barchan-guest stdio' ;;
 *) run='exec /barchan-guest stdio' ;;
 esac

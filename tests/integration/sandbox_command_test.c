@@ -117,6 +117,38 @@ START_TEST(without_the_right_to_mount)
 }
 END_TEST
 
+START_TEST(usual_programs_reach_what_they_may)
+{
+    char command[1024];
+    barchan_network_rules rules = usual_rules();
+    made(create_in("", WITH_NETWORK(rules)));
+    snprintf(command, sizeof command, "curl -s http://served.example:%d/ || echo $?",
+             net_port(server));
+    sh_says(command, "served by the world\n");
+    snprintf(command, sizeof command,
+             "python3 -c 'import urllib.request as u; "
+             "print(u.urlopen(\"http://served.example:%d/\").read().decode(), end=\"\")'",
+             net_port(server));
+    sh_says(command, "served by the world\n");
+    snprintf(command, sizeof command, "curl -s -o /dev/null -w '%%{http_code}\n' other.example:%d",
+             net_port(server));
+    sh_says(command, "403\n");
+    barchan_exec_result r = sh("curl -sS https://other.example/");
+    ck_assert_msg(r.exit_code != 0 && strstr(r.err_out.data, "alert access denied") != NULL, "%s",
+                  r.err_out.data);
+    was_denied(&r, "other.example", 443, "not in the allow-list");
+    snprintf(command, sizeof command, "curl -s served.example:%d; echo $?", net_port(server) - 1);
+    sh_says(command, "7\n"); /* it could not connect */
+    barchan_network_usage usage;
+    ck_assert_int_eq(barchan_sandbox_network(sbx, &usage, NULL), 0);
+    ck_assert_uint_eq(usage.count, 2);
+    ck_assert_str_eq(usage.hosts[0].host, "served.example");
+    ck_assert_uint_eq(usage.hosts[0].connections, 2);
+    ck_assert_uint_gt(usage.hosts[0].bytes_received, 20);
+    barchan_network_usage_clear(&usage);
+}
+END_TEST
+
 /* ---- what it cannot do is refused ---- */
 
 START_TEST(without_a_right_there_is_no_network)
@@ -138,6 +170,18 @@ START_TEST(a_way_around_is_closed)
 {
     made(create_in("open", NULL));
     sh_says("tail -n +3 /proc/net/dev | tr -d ' ' | cut -d: -f1", "lo\n");
+}
+END_TEST
+
+START_TEST(a_way_around_that_stays_is_refused)
+{
+    barchan_network_rules rules = usual_rules();
+    refused(create_in("leaky", NULL), BARCHAN_EUNSUPPORTED, "interface 'leak' leads out");
+    barchan_sandbox_destroy(sbx);
+    refused(create_in("leaky", WITH_NETWORK(rules)), BARCHAN_EUNSUPPORTED, "--network none");
+    barchan_sandbox_destroy(sbx);
+    made(create_in("leaky", PROFILE(.best_effort = 1)));
+    holds("\"network\":\"missing: the network interface 'leak' leads out");
 }
 END_TEST
 
@@ -354,8 +398,10 @@ int main(void)
                                   by_pipes,
                                   it_makes_namespaces_where_it_is_not_the_first,
                                   without_the_right_to_mount,
+                                  usual_programs_reach_what_they_may,
                                   without_a_right_there_is_no_network,
                                   a_way_around_is_closed,
+                                  a_way_around_that_stays_is_refused,
                                   what_others_hold_is_refused,
                                   limits_that_process_1_holds,
                                   a_program_that_is_not_there,
