@@ -226,6 +226,9 @@
 #define BC_SECRET_MAX_BUNDLE (4u << 20)
 /* Queries answered before anything else gets its turn. */
 #define BC_EGRESS_MAX_QUERIES 64
+/* Connections of a sandbox at a time that have a pipe for what is sent in bulk: two descriptors
+ * each. */
+#define BC_EGRESS_MAX_PIPES 32
 
 /* Templates. Whoever has their directory locked makes a few calls with it. */
 #define BC_TEMPLATE_LOCK_MS 2000

@@ -4,7 +4,7 @@
  * Default: ENOSYS, as an older kernel would answer, so that libc and language run times fall
  * back. ALLOW needs no more reason than its group's heading; every DENY (EPERM) has its own.
  * Calls whose arguments decide are allowed here and narrowed in seccomp_gen.c: clone, socket,
- * socketpair, ioctl, personality, prlimit64, ptrace.
+ * socketpair, ioctl, fcntl, mknod, mknodat, personality, prlimit64, ptrace.
  */
 #ifndef SECCOMP_TABLE_H
 #define SECCOMP_TABLE_H
@@ -26,8 +26,8 @@ static const struct row rows[] = {
      "ftruncate fallocate chmod fchmod fchmodat chown fchown lchown fchownat utime utimes "
      "utimensat futimesat umask mknod mknodat",
      ALLOW,
-     "paths: resolved in the sandbox's own root, with the command's rights; mknod makes "
-     "FIFOs and sockets, the kernel refuses devices"},
+     "paths: resolved in the sandbox's own root, with the command's rights; mknod makes FIFOs and "
+     "sockets only"},
     {"getxattr lgetxattr fgetxattr listxattr llistxattr flistxattr setxattr lsetxattr fsetxattr "
      "removexattr lremovexattr fremovexattr",
      ALLOW, "attributes: only user.* is open without capabilities"},

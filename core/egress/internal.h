@@ -61,7 +61,7 @@ struct bc_egress {
     bc_carry carry;
     bc_relay *connections, *closed;
     bc_defer bury;
-    size_t open, max_open, asking;
+    size_t open, max_open, asking, pipes;
     /* budget.c */
     uint64_t max_bytes, moved, rate, tokens;
     int64_t filled_ms;

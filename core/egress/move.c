@@ -148,6 +148,7 @@ static outcome move_once(bc_relay *relay, int side)
     if (flushed != MOVED || flow->ended) return flushed == MOVED ? WAITS : flushed;
     unsigned char *scratch = relay->egress->scratch;
     ssize_t n = bc_relay_receive(relay, side, scratch, BC_FLOW_BYTES);
+    if (side == OUTER) relay->last_read = n;
     if (n < 0) return FAILED;
     if (n == 0) return WAITS;
     if (side == OUTER && look_again(relay, scratch, (size_t)n) != MOVED) return WAITS;
@@ -157,6 +158,24 @@ static outcome move_once(bc_relay *relay, int side)
     if (sent == n) return MOVED;
     if (hold(flow, scratch + sent, (size_t)(n - sent)) < 0) return FAILED;
     flow->cleared = flow->len;
+    return WAITS;
+}
+
+/* Nobody has to see what the server sends, but while it is asked whether it speaks WebSocket. A
+ * pipe is worth its while when there was more than one go has room for. */
+static outcome move_answer(bc_relay *relay)
+{
+    const bc_flow *flow = &relay->flows[OUTER];
+    bool looks = relay->requests != NULL && relay->requests->waits;
+    bool bulk = relay->last_read == BC_FLOW_BYTES && flow->len == 0 && !flow->ended && !looks;
+    if (relay->piped == 0 && !bulk) return move_once(relay, OUTER);
+    bc_passed passed = bulk ? bc_pass(relay) : bc_pass_flush(relay);
+    switch (passed) {
+    case BC_PASS_MOVED: return MOVED;
+    case BC_PASS_FAILED: return FAILED;
+    case BC_PASS_NOT: return move_once(relay, OUTER);
+    case BC_PASS_WAITS: break;
+    }
     return WAITS;
 }
 
@@ -170,10 +189,13 @@ static outcome move_side(bc_relay *relay, int side)
     }
     for (int round = 0; round < MAX_ROUNDS && rc == MOVED; round++) {
         int looks = side == INNER && (relay->requests != NULL || relay->records);
-        rc = looks ? move_looked_at(relay) : move_once(relay, side);
+        rc = looks           ? move_looked_at(relay)
+             : side == OUTER ? move_answer(relay)
+                             : move_once(relay, side);
         if (relay->stage != STAGE_OPEN) return rc;
     }
-    if (rc != FAILED && flow->ended && flow->len == 0 && !flow->shut) { /* all is written */
+    bool written = flow->len == 0 && (side == INNER || relay->piped == 0);
+    if (rc != FAILED && flow->ended && written && !flow->shut) {
         flow->shut = 1;
         shutdown(relay->fds[1 - side], SHUT_WR);
     }
@@ -212,7 +234,7 @@ void bc_relay_wait(bc_relay *relay)
     int may_read = !relay->egress->throttled;
     for (int side = INNER; side <= OUTER; side++) {
         const bc_flow *flow = &relay->flows[side];
-        if (flow->cleared > 0) {
+        if (flow->cleared > 0 || (side == OUTER && relay->piped > 0)) {
             wanted[1 - side] |= BC_WRITABLE;
         } else if (!flow->ended && may_read) {
             wanted[side] |= BC_READABLE;

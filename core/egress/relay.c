@@ -59,6 +59,7 @@ static void let_go(bc_relay *relay)
     free(relay->requests);
     relay->requests = NULL;
     bc_strays_end(relay);
+    bc_pass_end(relay);
     for (int side = INNER; side <= OUTER; side++) {
         bc_watch_close(relay->watches[side]);
         if (relay->fds[side] >= 0) {
@@ -314,6 +315,7 @@ int bc_relay_open(bc_egress *egress, int fd, uint32_t address, unsigned port, bc
     relay->carried = carried;
     relay->fds[INNER] = fd;
     relay->fds[OUTER] = -1;
+    relay->pipe[0] = relay->pipe[1] = -1;
     relay->inside = address;
     relay->port = port;
     relay->next = egress->connections;

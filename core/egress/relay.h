@@ -23,6 +23,9 @@
 /* Enough for every hello and head; then for what one side is slower to take. */
 #define BC_FLOW_BYTES (64u << 10)
 
+/* What a pipe holds: four times what is read otherwise. */
+#define BC_PASS_BYTES (256u << 10)
+
 enum { INNER, OUTER }; /* the sandbox's side, the world's */
 
 /* Bytes from one side to the other. */
@@ -52,7 +55,10 @@ struct bc_relay {
     int at_once;         /* it is being closed with a reset */
     int fds[2];
     bc_watch *watches[2];
-    bc_flow flows[2]; /* by the side that is read */
+    bc_flow flows[2];  /* by the side that is read */
+    int pipe[2];       /* see pass.c; -1: it has none */
+    size_t piped;      /* bytes in it; flows[OUTER] holds none then */
+    ssize_t last_read; /* of the server's, without it */
     bc_timer *timer;
     bc_lookup *lookup;
     bc_question *question;       /* whose answer it waits for */
@@ -133,5 +139,11 @@ void bc_relay_count(bc_relay *relay, int side, size_t bytes);
 ssize_t bc_relay_receive(bc_relay *relay, int side, unsigned char *to, size_t room);
 /* Writes once: the bytes, 0 with no room there, -1 failed. */
 ssize_t bc_relay_send(bc_relay *relay, int to, const unsigned char *data, size_t len);
+
+/* pass.c: what the server sends, where nobody looks at it and the flow holds nothing. */
+typedef enum bc_passed { BC_PASS_MOVED, BC_PASS_WAITS, BC_PASS_FAILED, BC_PASS_NOT } bc_passed;
+bc_passed bc_pass(bc_relay *relay);       /* NOT: no pipe can be had */
+bc_passed bc_pass_flush(bc_relay *relay); /* only what is in the pipe */
+void bc_pass_end(bc_relay *relay);
 
 #endif

@@ -55,6 +55,17 @@ size_t listing_name(struct listing *listing, size_t path_len, const char *name)
     return path_len + name_len;
 }
 
+/* A file's owner may set any time; those that milliseconds cannot hold are the last that they can.
+ */
+static int64_t to_ms(const struct timespec *time)
+{
+    const int64_t most = INT64_MAX / 1000 - 1;
+    int64_t s = time->tv_sec;
+    if (s > most) return INT64_MAX;
+    if (s < -most) return INT64_MIN;
+    return s * 1000 + time->tv_nsec / 1000000;
+}
+
 int listing_add(struct listing *listing, int dir, const char *name, const char *path,
                 const struct stat *st)
 {
@@ -67,8 +78,7 @@ int listing_add(struct listing *listing, int dir, const char *name, const char *
     bc_wire_put_u32(out, type_of(st->st_mode));
     bc_wire_put_u32(out, st->st_mode & 07777);
     bc_wire_put_u64(out, (uint64_t)st->st_size);
-    bc_wire_put_u64(out,
-                    (uint64_t)((int64_t)st->st_mtim.tv_sec * 1000 + st->st_mtim.tv_nsec / 1000000));
+    bc_wire_put_u64(out, (uint64_t)to_ms(&st->st_mtim));
     bc_wire_put_string(out, path, strlen(path));
     bc_wire_put_string(out, target, (size_t)target_len);
     listing->count++;

@@ -163,6 +163,22 @@ static int forbid_nested(const struct plan *plan, struct layers *layers, struct 
     return 0;
 }
 
+/* System V segments and queues outlive who made them: what one command has filled, the next would
+ * pay for with a limit on memory that is used up. So a segment ends with the last process that has
+ * it, and queues are few. Only root of the sandbox's ids may say so; where one id is all there is,
+ * nobody is. */
+static void bound_queues(const struct plan *plan, struct layers *layers)
+{
+    if (plan->limits.memory_bytes == 0) return;
+    if (write_file("proc/sys/kernel/shm_rmid_forced", "1") == 0 &&
+        write_file("proc/sys/kernel/msgmni", "64") == 0 &&
+        write_file("proc/sys/kernel/sem", "250 32000 32 128") == 0) {
+        layer_holds(layers, "ipc", "segments end with their processes, queues are few");
+    } else {
+        layer_holds(layers, "ipc", "segments and queues stay until the sandbox ends");
+    }
+}
+
 static int mount_proc(const struct plan *plan, struct layers *layers, struct failure *why)
 {
     if (mount("proc", "proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
@@ -171,6 +187,7 @@ static int mount_proc(const struct plan *plan, struct layers *layers, struct fai
                        "an unmasked /proc, or accept a sandbox without /proc by best effort");
         return layer_missing(layers, plan, "proc", why);
     }
+    bound_queues(plan, layers);
     if (forbid_nested(plan, layers, why) < 0 || mask_proc(why) < 0) return -1;
     layer_holds(layers, "proc", "own processes only, host details hidden");
     return 0;

@@ -197,13 +197,13 @@ void job_over_limit(struct job *job, uint32_t cause)
     }
 }
 
-/* What comes after its end was written before. */
+/* What comes at its end or after it was written before. */
 void job_count_output(const struct init *init, struct job *job, uint64_t bytes)
 {
     if (job->kind != JOB_EXEC || job->stage == JOB_DETACHED) return;
     job->written += bytes;
     if (init->limits.output_bytes != 0 && job->written > init->limits.output_bytes) {
-        if (job->stage == JOB_DRAINING && job->cause == BC_EXIT_EXITED) job->cause = BC_EXIT_OUTPUT;
+        if (job->cause == BC_EXIT_EXITED) job->cause = BC_EXIT_OUTPUT;
         job_over_limit(job, BC_EXIT_OUTPUT);
     }
 }

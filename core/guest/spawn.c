@@ -22,12 +22,22 @@ static const char *path_of(const char **envp)
     return "/usr/local/bin:/usr/bin:/bin";
 }
 
+/* A program for another processor, say, has a NUL in its first bytes, as shells know, too. */
+static bool is_text(const char *path)
+{
+    char first[128];
+    int fd = (int)sys_openat(AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK, 0);
+    long len = fd < 0 ? 0 : sys_read(fd, first, sizeof first);
+    if (fd >= 0) sys_close(fd);
+    return len <= 0 || memchr(first, 0, (size_t)len) == NULL;
+}
+
 /* Returns only on failure. A text file without #! is run by /bin/sh, as execvp does. */
 static int try_exec(struct reaper *reaper, const char *path)
 {
     const char **argv = reaper->command.argv;
     int error = (int)-SYS3(SYS_execve, path, argv, reaper->command.envp);
-    if (error != ENOEXEC) return error;
+    if (error != ENOEXEC || !is_text(path)) return error;
     const char *first = argv[0];
     argv[-1] = "/bin/sh";
     argv[0] = path;

@@ -5,7 +5,8 @@
  *     probe run NAME=VALUE…      as it stands, inside a sandbox
  *     probe oracle NAME=VALUE…   outside: first takes the rights that a sandbox takes away
  *     probe storm SECONDS SEED   random calls; probe exchange A B, probe churn DIR: see
- * probe_storm.c
+ * probe_storm.c probe self WHAT            what it may do to itself; probe fill KIND: see
+ * probe_self.c
  *
  * "ok" means that the action had its effect, or got as far as only a missing prerequisite of the
  * test itself (a terminal, a device) stops it. Static, libc only: it runs in any sandbox.
@@ -116,11 +117,13 @@ int main(int argc, char **argv)
     if (argc == 4 && strcmp(argv[1], "storm") == 0) return storm(argv[2], argv[3]);
     if (argc == 4 && strcmp(argv[1], "exchange") == 0) return exchange(argv[2], argv[3]);
     if (argc == 3 && strcmp(argv[1], "churn") == 0) return churn(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "self") == 0) return self(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "fill") == 0) return fill_up(argv[2]);
     if (argc < 2) return 2;
     parameters = argv + 2;
     int oracle = strcmp(argv[1], "oracle") == 0;
-    const struct probe *const groups[] = {probes_files, probes_kernel, probes_world};
-    for (size_t i = 0; i < 3; i++) {
+    const struct probe *const groups[] = {probes_files, probes_kernel, probes_reach, probes_world};
+    for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
         for (const struct probe *probe = groups[i]; probe->name != NULL; probe++) {
             report(probe, oracle);
         }

@@ -16,7 +16,7 @@ struct probe {
 #function, function, expected \
     }
 
-extern const struct probe probes_files[], probes_kernel[], probes_world[];
+extern const struct probe probes_files[], probes_kernel[], probes_reach[], probes_world[];
 
 /* The value of NAME=VALUE on the command line, "" when it was not given. */
 const char *parameter(const char *name);
@@ -32,5 +32,9 @@ int can_read(const char *path);
 int storm(const char *seconds, const char *seed);
 int exchange(const char *a, const char *b);
 int churn(const char *dir);
+
+/* probe_self.c: exit codes. */
+int self(const char *what);
+int fill_up(const char *kind);
 
 #endif

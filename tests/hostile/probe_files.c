@@ -54,11 +54,17 @@ static int mount_overlay(void)
 }
 static int remount_writable(void)
 {
+    int rc = answer(mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL));
+    if (rc != -EINVAL) return rc;
+    mount("/usr", "/usr", NULL, MS_BIND, NULL); /* outside it is no mount of its own */
     return answer(mount(NULL, "/usr", NULL, MS_REMOUNT | MS_BIND, NULL));
 }
 static int unmount(void)
 {
-    return answer(umount2("/proc", MNT_DETACH));
+    int rc = answer(umount2("/proc", MNT_DETACH));
+    if (rc != -EINVAL) return rc;
+    mount("t", "/tmp", "tmpfs", 0, NULL); /* outside what others have mounted may be locked */
+    return answer(umount2("/tmp", MNT_DETACH));
 }
 static int new_root(void)
 {
@@ -82,12 +88,22 @@ static int tree_clone(void)
 static int attributes(void)
 {
     struct mount_attr attr = {.attr_clr = MOUNT_ATTR_NOEXEC};
+    int rc = answer(syscall(SYS_mount_setattr, AT_FDCWD, "/tmp", 0, &attr, sizeof attr));
+    if (rc != -EINVAL) return rc;
+    mount("t", "/tmp", "tmpfs", 0, NULL); /* outside it is no mount of its own */
     return answer(syscall(SYS_mount_setattr, AT_FDCWD, "/tmp", 0, &attr, sizeof attr));
 }
 static int device_node(void)
 {
     int result = answer(mknod("/tmp/probe-mem", S_IFCHR | 0600, makedev(1, 1)));
     unlink("/tmp/probe-mem");
+    return result;
+}
+/* Which everybody may make, and overlays take for a removed file. */
+static int empty_device(void)
+{
+    int result = answer(mknod("/tmp/probe-empty", S_IFCHR | 0600, 0));
+    unlink("/tmp/probe-empty");
     return result;
 }
 static int write_usr(void)
@@ -192,15 +208,16 @@ static int host_name(void)
 }
 
 const struct probe probes_files[] = {
-    PROBE(mount_tmpfs, DENIED),    PROBE(mount_proc, DENIED),       PROBE(mount_bind, DENIED),
-    PROBE(mount_overlay, DENIED),  PROBE(remount_writable, DENIED), PROBE(unmount, DENIED),
-    PROBE(new_root, DENIED),       PROBE(change_root, DENIED),      PROBE(fs_open, DENIED),
-    PROBE(tree_clone, DENIED),     PROBE(attributes, DENIED),       PROBE(device_node, DENIED),
-    PROBE(write_usr, DENIED),      PROBE(write_root, DENIED),       PROBE(write_passwd, DENIED),
-    PROBE(host_file, DENIED),      PROBE(host_home, DENIED),        PROBE(real_shadow, DENIED),
-    PROBE(sys_dir, DENIED),        PROBE(handle, DENIED),           PROBE(handle_open, DENIED),
-    PROBE(unshare_user, DENIED),   PROBE(unshare_mount, DENIED),    PROBE(unshare_pid, DENIED),
-    PROBE(unshare_net, DENIED),    PROBE(unshare_ipc, DENIED),      PROBE(unshare_uts, DENIED),
-    PROBE(unshare_cgroup, DENIED), PROBE(clone_user, DENIED),       PROBE(clone_three, DENIED),
-    PROBE(set_namespace, DENIED),  PROBE(host_name, DENIED),        {NULL, NULL, DENIED},
+    PROBE(mount_tmpfs, DENIED),   PROBE(mount_proc, DENIED),       PROBE(mount_bind, DENIED),
+    PROBE(mount_overlay, DENIED), PROBE(remount_writable, DENIED), PROBE(unmount, DENIED),
+    PROBE(new_root, DENIED),      PROBE(change_root, DENIED),      PROBE(fs_open, DENIED),
+    PROBE(tree_clone, DENIED),    PROBE(attributes, DENIED),       PROBE(device_node, DENIED),
+    PROBE(empty_device, DENIED),  PROBE(write_usr, DENIED),        PROBE(write_root, DENIED),
+    PROBE(write_passwd, DENIED),  PROBE(host_file, DENIED),        PROBE(host_home, DENIED),
+    PROBE(real_shadow, DENIED),   PROBE(sys_dir, DENIED),          PROBE(handle, DENIED),
+    PROBE(handle_open, DENIED),   PROBE(unshare_user, DENIED),     PROBE(unshare_mount, DENIED),
+    PROBE(unshare_pid, DENIED),   PROBE(unshare_net, DENIED),      PROBE(unshare_ipc, DENIED),
+    PROBE(unshare_uts, DENIED),   PROBE(unshare_cgroup, DENIED),   PROBE(clone_user, DENIED),
+    PROBE(clone_three, DENIED),   PROBE(set_namespace, DENIED),    PROBE(host_name, DENIED),
+    {NULL, NULL, DENIED},
 };

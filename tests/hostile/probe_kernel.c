@@ -38,9 +38,10 @@
 
 static pid_t sleeping_child(void)
 {
-    pid_t pid = fork();
+    pid_t parent = getpid(), pid = fork();
     if (pid == 0) {
-        pause();
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (getppid() == parent) pause();
         _exit(0);
     }
     return pid;
@@ -69,32 +70,38 @@ static int take_fd(void)
     kill(pid, SIGKILL);
     return result;
 }
+/* Process 1; outside, where the machine's own is not to be touched, one that stands for it. */
+static const char *of_init(const char *name)
+{
+    static char path[64];
+    int pid = strcmp(parameter("init"), "1") == 0 ? 1 : sleeping_child();
+    snprintf(path, sizeof path, "/proc/%d/%s", pid, name);
+    return path;
+}
 static int init_environ(void)
 {
-    return can_open("/proc/1/environ", O_RDONLY);
+    return can_open(of_init("environ"), O_RDONLY);
 }
 static int init_memory(void)
 {
-    return can_open("/proc/1/mem", O_RDWR);
+    return can_open(of_init("mem"), O_RDWR);
 }
 static int init_exe(void)
 {
     char path[256];
-    return answer(readlink("/proc/1/exe", path, sizeof path));
+    return answer(readlink(of_init("exe"), path, sizeof path));
 }
 static int init_root(void)
 {
-    return answer(access("/proc/1/root/etc", F_OK));
+    return answer(access(of_init("root/etc"), F_OK));
 }
 static int init_fds(void)
 {
-    return can_open("/proc/1/fd", O_RDONLY | O_DIRECTORY) != 0
-               ? -EACCES
-               : answer(access("/proc/1/fd/3", F_OK));
+    return answer(access(of_init("fd/0"), F_OK));
 }
 static int init_maps(void)
 {
-    return can_read("/proc/1/maps");
+    return can_read(of_init("maps"));
 }
 
 /* ---- the kernel's other doors ---- */

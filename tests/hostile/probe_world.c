@@ -51,8 +51,10 @@ static int socket_netlink(void)
 {
     return family(AF_NETLINK, SOCK_RAW, 0);
 }
+/* In a network of its own, where one can be made. */
 static int socket_packet(void)
 {
+    unshare(CLONE_NEWNET);
     return family(AF_PACKET, SOCK_RAW, 0);
 }
 static int socket_alg(void)
@@ -61,6 +63,7 @@ static int socket_alg(void)
 }
 static int socket_raw(void)
 {
+    unshare(CLONE_NEWNET);
     return family(AF_INET, SOCK_RAW, IPPROTO_ICMP);
 }
 static int connect_to(const char *address, int port)

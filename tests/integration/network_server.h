@@ -7,7 +7,7 @@ typedef enum net_kind {
     NET_ECHO,   /* gives back what it gets, until the end of that */
     NET_SWITCH, /* agrees to another protocol when something comes, then echoes */
     NET_GREET,  /* says "220 hello\n" first, then echoes */
-    NET_SOURCE, /* reads a number and a newline, sends so many bytes */
+    NET_SOURCE, /* reads a number and a newline, sends so many bytes: 0 to 250, again and again */
     NET_DEAF    /* reads nothing, until the client has ended */
 } net_kind;
 

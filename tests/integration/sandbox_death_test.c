@@ -2,8 +2,10 @@
 #include "sandbox_support.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +50,34 @@ START_TEST(a_dead_launcher_and_ended_sandboxes)
     barchan_sandbox_destroy(sbx);
     while (waitpid(-1, NULL, 0) > 0) {}
     ck_assert_int_eq(barchan_sandbox_create(&sbx, rt, NULL, NULL), 0);
+}
+END_TEST
+
+/* Somebody keeps the process namespace by its file, so it stays when its processes have gone; no
+ * process can be made in it any more. */
+START_TEST(a_namespace_that_is_held)
+{
+    char path[64];
+    struct stat st;
+    snprintf(path, sizeof path, "/proc/%d/ns/pid", child_of(first_child()));
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && skip("the namespaces of a sandbox are its own user's")) return;
+    sh_says("(setsid sleep 100 > /dev/null 2>&1 &) ; echo left", "left\n");
+    barchan_sandbox_terminate(sbx);
+    ck_assert(wait_until(only_launcher, NULL, 20000));
+    ck_assert_int_eq(status_of(sbx).end_reason, BARCHAN_END_TERMINATED);
+    ck_assert_int_eq(fstat(fd, &st), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (setns(fd, CLONE_NEWPID) < 0) _exit(errno == ENOMEM ? 2 : 3);
+        pid_t inside = fork();
+        if (inside == 0) _exit(0);
+        _exit(inside < 0 && errno == ENOMEM ? 1 : 4);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(WEXITSTATUS(status), 1);
+    close(fd);
 }
 END_TEST
 
@@ -325,6 +355,7 @@ int main(void)
     Suite *suite = suite_create("sandbox_death");
     const TTest *const tests[] = {a_dead_launcher,
                                   a_dead_launcher_and_ended_sandboxes,
+                                  a_namespace_that_is_held,
                                   two_hundred_cycles,
                                   groups_go_with_their_sandboxes,
                                   a_dead_launchers_groups,

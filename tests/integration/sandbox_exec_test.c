@@ -57,6 +57,15 @@ START_TEST(failures_to_start)
     fails_to_start(OPTIONS(.argv = ARGV("/etc/passwd")), EACCES, 0);
     fails_to_start(OPTIONS(.argv = ARGV("/etc")), EACCES, 0);
     fails_to_start(OPTIONS(.argv = ARGV("/etc/passwd/x")), ENOTDIR, 0);
+    /* Links in a circle, a program for another processor, one whose interpreter is missing. */
+    sh_says(
+        "ln -s circle circle; printf '#!/no/such/sh\\n' > script; chmod 755 script; "
+        "{ printf '\\177ELF\\2\\1\\1'; head -c 9 /dev/zero; printf '\\2\\0\\377\\0\\1\\0\\0\\0'; "
+        "head -c 40 /dev/zero; } > other; chmod 755 other",
+        "");
+    fails_to_start(OPTIONS(.argv = ARGV("./circle")), ELOOP, 0);
+    fails_to_start(OPTIONS(.argv = ARGV("./script")), ENOENT, 0);
+    fails_to_start(OPTIONS(.argv = ARGV("./other")), ENOEXEC, 0);
     fails_to_start(OPTIONS(.argv = ARGV("true"), .cwd = "/missing"), ENOENT, 1);
     fails_to_start(OPTIONS(.argv = ARGV("true"), .cwd = "/etc/passwd"), ENOTDIR, 1);
 }

@@ -79,6 +79,24 @@ START_TEST(a_host_that_blocks_all_signals)
 }
 END_TEST
 
+static void *create(void *ud)
+{
+    setup_sandbox();
+    return ud;
+}
+
+/* The launcher dies with the host, not with the thread that started it. */
+START_TEST(a_thread_that_ends_before_its_runtime)
+{
+    pthread_t thread;
+    ck_assert_int_eq(pthread_create(&thread, NULL, create, NULL), 0);
+    pthread_join(thread, NULL);
+    sh_says("sleep 0.3; echo alive", "alive\n");
+    ck_assert_int_eq(status_of(sbx).state, BARCHAN_SANDBOX_READY);
+    teardown();
+}
+END_TEST
+
 START_TEST(a_host_that_leaks)
 {
     /* Descriptors without CLOEXEC, an environment, a umask, a working directory. */
@@ -268,10 +286,16 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sandbox_host");
-    const TTest *const tests[] = {
-        a_host_that_ignores_sigchld, a_host_that_reaps_everything, a_host_that_blocks_all_signals,
-        a_host_that_leaks,           no_two_sandboxes_share_ids,   an_installed_guest,
-        a_missing_layer_is_named,    root_without_rights,          NULL};
+    const TTest *const tests[] = {a_host_that_ignores_sigchld,
+                                  a_host_that_reaps_everything,
+                                  a_host_that_blocks_all_signals,
+                                  a_thread_that_ends_before_its_runtime,
+                                  a_host_that_leaks,
+                                  no_two_sandboxes_share_ids,
+                                  an_installed_guest,
+                                  a_missing_layer_is_named,
+                                  root_without_rights,
+                                  NULL};
     add_tests(suite, "host", NULL, NULL, tests);
     return run_suite(suite);
 }

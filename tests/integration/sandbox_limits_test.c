@@ -148,7 +148,9 @@ START_TEST(output)
     LIMITED(.output_bytes = 100000);
     ends("yes", BARCHAN_EXEC_OUTPUT);
     ends("yes | head -c 100000", BARCHAN_EXEC_EXITED);
-    ends("yes | head -c 100001", BARCHAN_EXEC_OUTPUT);
+    for (int i = 0; i < 60; i++) { /* at the moment of its end, too */
+        ends("yes | head -c 100001", BARCHAN_EXEC_OUTPUT);
+    }
     ends("yes | head -c 60000; yes | head -c 60000 >&2; sleep 10", BARCHAN_EXEC_OUTPUT);
     barchan_exec_result r = run(OPTIONS(.command = "yes", .out_limit_bytes = 10));
     ck_assert_int_eq(r.reason, BARCHAN_EXEC_OUTPUT);
@@ -166,6 +168,11 @@ START_TEST(processor_time)
     ends("for i in 1 2 3 4; do (i=0; while :; do i=$((i+1)); done) & done; wait",
          BARCHAN_EXEC_CPU_TIME);
     ends("while :; do /bin/true; done", BARCHAN_EXEC_CPU_TIME);
+    /* One that takes no notice of the kernel's warning. */
+    ends("exec python3 -c \"import signal; signal.signal(signal.SIGXCPU, signal.SIG_IGN)\n"
+         "while True: pass\"",
+         BARCHAN_EXEC_CPU_TIME);
+    ends("trap : XCPU; while :; do :; done", BARCHAN_EXEC_CPU_TIME);
     ends("sleep 0.8", BARCHAN_EXEC_EXITED);
 }
 END_TEST

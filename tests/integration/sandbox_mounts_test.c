@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -152,6 +153,31 @@ START_TEST(what_is_refused)
 }
 END_TEST
 
+/* What the host mounts below a source later is not seen, and can be unmounted; what was there when
+ * the sandbox was made is shown. */
+START_TEST(mounts_of_the_host)
+{
+    const barchan_mount mounts[] = {{at("data"), "/workspace", BARCHAN_MOUNT_READ_WRITE}};
+    if (!is_root() && skip("only root mounts")) return;
+    ck_assert_int_eq(mkdir(at("data/before"), 0755), 0);
+    ck_assert_int_eq(mkdir(at("data/after"), 0755), 0);
+    give(at("data/after"));
+    ck_assert_int_eq(mount("t", at("data/before"), "tmpfs", 0, "mode=0755"), 0);
+    ck_assert_int_eq(mkdir(at("data/before/mounted"), 0755), 0);
+    shows(mounts, 1);
+    int count = count_mounts();
+    ck_assert_int_eq(mount("t", at("data/after"), "tmpfs", 0, "mode=0755"), 0);
+    ck_assert_int_eq(mkdir(at("data/after/mounted"), 0755), 0);
+    sh_says("ls before after; (mkdir after/here && echo made)",
+            "after:\n\nbefore:\nmounted\nmade\n");
+    ck_assert_int_eq(count_mounts(), count + 1);
+    ck_assert_int_eq(umount(at("data/after")), 0);
+    ck_assert_int_eq(access(at("data/after/here"), F_OK), 0); /* made below what was mounted */
+    ck_assert_int_eq(umount2(at("data/before"), MNT_DETACH), 0);
+    sh_says("ls before", "mounted\n");
+}
+END_TEST
+
 START_TEST(sockets)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
@@ -172,8 +198,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sandbox_mounts");
-    const TTest *const tests[] = {read_only,       read_write, others_files, usage_below_a_mount,
-                                  what_is_refused, sockets,    NULL};
+    const TTest *const tests[] = {
+        read_only,       read_write,         others_files, usage_below_a_mount,
+        what_is_refused, mounts_of_the_host, sockets,      NULL};
     add_tests(suite, "mounts", setup, end, tests);
     return run_suite(suite);
 }

@@ -2,9 +2,17 @@
  * nowhere in it. */
 #include "secret_support.h"
 
+#include <fcntl.h>
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include "sandbox/internal.h"
 
 #define REAL "Authorization: Bearer " VALUE "\r\n"
 
@@ -100,8 +108,9 @@ END_TEST
  * look for comes in two pieces, so that the search does not find itself. */
 static const char search[] =
     "import glob, os, subprocess, sys\n"
-    "needles = [(sys.argv[1] + sys.argv[2]).encode()]\n"
-    "needles += [needles[0].hex().encode(), needles[0].decode().encode('utf-16le')]\n"
+    "word = sys.argv[1] + sys.argv[2]\n"
+    "first = bytes.fromhex(word[4:]) if word.startswith('hex:') else word.encode()\n"
+    "needles = [first, first.hex().encode(), first.decode('latin-1').encode('utf-16le')]\n"
     "def has(data, what, found):\n"
     "    for needle in needles:\n"
     "        if needle in data: found.append(what)\n"
@@ -162,10 +171,90 @@ START_TEST(the_value_is_nowhere_in_the_sandbox)
 }
 END_TEST
 
+/* ---- the authority's key ---- */
+
+/* The secret number of the key, big-endian; `key` is what it belongs to. */
+static void read_key(unsigned char number[32], EVP_PKEY **key)
+{
+    const bc_ca *ca = bc_egress_secrets(sbx->egress)->ca;
+    memcpy(key, ca, sizeof(EVP_PKEY *)); /* its first member, as is checked: */
+    BIO *text = BIO_new_mem_buf(bc_ca_pem(ca), -1);
+    X509 *cert = PEM_read_bio_X509(text, NULL, NULL, NULL);
+    ck_assert_int_eq(X509_check_private_key(cert, *key), 1);
+    BIGNUM *secret = NULL;
+    ck_assert_int_eq(EVP_PKEY_get_bn_param(*key, OSSL_PKEY_PARAM_PRIV_KEY, &secret), 1);
+    ck_assert_int_eq(BN_bn2binpad(secret, number, 32), 32);
+    BN_clear_free(secret);
+    X509_free(cert);
+    BIO_free(text);
+}
+
+/* In the memory of a process, as root of the machine sees it; -1: it cannot be read. */
+static int is_in_memory(int pid, const unsigned char *bytes, size_t len)
+{
+    enum { MOST = 64 << 20 };
+    char path[64], line[512];
+    int found = -1;
+    snprintf(path, sizeof path, "/proc/%d/mem", pid);
+    int mem = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%d/maps", pid);
+    FILE *maps = fopen(path, "re");
+    char *copy = malloc(MOST);
+    while (mem >= 0 && maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        unsigned long start, end;
+        if (sscanf(line, "%lx-%lx", &start, &end) != 2 || end - start > MOST) continue;
+        ssize_t n = pread(mem, copy, end - start, (off_t)start);
+        if (n <= 0) continue;
+        if (found < 0) found = 0;
+        if (memmem(copy, (size_t)n, bytes, len) != NULL) found = 1;
+    }
+    free(copy);
+    if (maps != NULL) fclose(maps);
+    if (mem >= 0) close(mem);
+    return found;
+}
+
+START_TEST(the_authoritys_key_is_nowhere_in_the_sandbox)
+{
+    unsigned char number[32];
+    char hex[65], command[512];
+    EVP_PKEY *key;
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell("curl -sS -H \"Authorization: Bearer $TOKEN\" $AT/", NULL);
+    read_key(number, &key);
+    for (size_t i = 0; i < sizeof number; i++) {
+        snprintf(hex + 2 * i, 3, "%02x", number[i]);
+    }
+    file_put_text("/workspace/search.py", search);
+    snprintf(command, sizeof command, "sleep 20 & python3 search.py hex:%.20s %s; kill $!", hex,
+             hex + 20);
+    shell(command, "0 True True []");
+    shell("grep -rlE 'BEGIN [A-Z ]*PRIVATE KEY' /workspace /home /run /tmp /etc; env | grep -c "
+          "'PRIVATE KEY'",
+          "0\n");
+    /* The search finds it where it is. */
+    int launcher = first_child(), here = is_in_memory((int)getpid(), number, sizeof number);
+    if (is_root()) ck_assert_int_eq(here, 1);
+    ck_assert_int_ne(is_in_memory(launcher, number, sizeof number), 1);
+    int inside = is_in_memory(child_of(launcher), number, sizeof number);
+    ck_assert_int_ne(inside, 1);
+    if (is_root()) ck_assert_int_eq(inside, 0); /* it was read */
+    snprintf(command, sizeof command,
+             "python3 -c \"open('/tmp/planted', 'wb').write(bytes.fromhex('%s'))\"; "
+             "python3 search.py hex:%.20s %s",
+             hex, hex, hex + 20);
+    shell(command, "'/tmp/planted'");
+}
+END_TEST
+
 int main(void)
 {
-    const TTest *const tests[] = {profiles_that_are_refused, the_profiles_own_trust_stays,
-                                  it_is_not_forked, the_value_is_nowhere_in_the_sandbox, NULL};
+    const TTest *const tests[] = {profiles_that_are_refused,
+                                  the_profiles_own_trust_stays,
+                                  it_is_not_forked,
+                                  the_value_is_nowhere_in_the_sandbox,
+                                  the_authoritys_key_is_nowhere_in_the_sandbox,
+                                  NULL};
     Suite *suite = suite_create("secret profile");
     add_tests(suite, "secret profile", setup_secrets, teardown_secrets, tests);
     return run_suite(suite);

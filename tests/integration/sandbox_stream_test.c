@@ -96,6 +96,40 @@ START_TEST(large_output_is_complete)
 }
 END_TEST
 
+static void on_drain(barchan_exec *exec, void *ud)
+{
+    struct stream *s = ud;
+    static const char chunk[100000];
+    while (s->to_write > 0) {
+        size_t len = s->to_write < sizeof chunk ? s->to_write : sizeof chunk;
+        int n = barchan_exec_write(exec, chunk, len, NULL);
+        ck_assert_int_ge(n, 0);
+        if (n == 0) return;
+        s->to_write -= (size_t)n;
+    }
+    barchan_exec_close_input(exec, NULL);
+}
+
+/* A million writes of one byte, half a million of none in between, and input that nobody reads. */
+START_TEST(small_writes_are_complete)
+{
+    struct stream *s = calloc(1, sizeof *s);
+    s->to_write = 2000000;
+    start(s, OPTIONS(.argv = ARGV("python3", "-c",
+                                  "import os\n"
+                                  "for i in range(500000):\n"
+                                  "  os.write(1, b'a'); os.write(1, b'b'); os.write(1, b'')"),
+                     .input_streaming = 1, .on_drain = on_drain));
+    on_drain(s->exec, s);
+    ck_assert(wait_until(is_done, s, 60000));
+    ck_assert_uint_eq(s->bytes, 1000000);
+    ck_assert_int_eq(s->result.exit_code, 0);
+    ck_assert_uint_gt(s->to_write, 1000000); /* the window and no more */
+    barchan_exec_result_clear(&s->result);
+    free(s);
+}
+END_TEST
+
 static int64_t progress(void)
 {
     char *end;
@@ -173,20 +207,6 @@ START_TEST(a_pause_longer_than_the_timeout)
     free(s);
 }
 END_TEST
-
-static void on_drain(barchan_exec *exec, void *ud)
-{
-    struct stream *s = ud;
-    static const char chunk[100000];
-    while (s->to_write > 0) {
-        size_t len = s->to_write < sizeof chunk ? s->to_write : sizeof chunk;
-        int n = barchan_exec_write(exec, chunk, len, NULL);
-        ck_assert_int_ge(n, 0);
-        if (n == 0) return;
-        s->to_write -= (size_t)n;
-    }
-    barchan_exec_close_input(exec, NULL);
-}
 
 START_TEST(input_by_stream)
 {
@@ -343,6 +363,7 @@ int main(void)
     tcase_add_checked_fixture(tc, setup_sandbox, teardown);
     tcase_add_test(tc, output_comes_as_it_is_written);
     tcase_add_test(tc, large_output_is_complete);
+    tcase_add_test(tc, small_writes_are_complete);
     tcase_add_test(tc, a_paused_reader_stops_the_writer);
     tcase_add_test(tc, an_end_waits_for_a_paused_reader);
     tcase_add_test(tc, a_pause_longer_than_the_timeout);

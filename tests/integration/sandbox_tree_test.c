@@ -39,6 +39,18 @@ START_TEST(timeouts)
     times_out("echo begun; kill -STOP $$", "begun\n");
     times_out("echo begun; (setsid sh -c 'trap \"\" TERM; sleep 100' &); sleep 100", "begun\n");
     times_out("trap 'echo asked; exit 0' TERM; while :; do sleep 0.01; done", "asked\n");
+    /* In the hands of a tracer that does nothing; and waiting for a child of vfork, which no
+     * ordinary signal interrupts. */
+    times_out("python3 -c \""
+              "import ctypes, os, time\n"
+              "if os.fork() == 0: ctypes.CDLL(None).ptrace(0, 0, 0, 0); os.kill(os.getpid(), 19)\n"
+              "print('begun', flush=True); time.sleep(100)\"",
+              "begun\n");
+    times_out("python3 -c \""
+              "import ctypes, time\n"
+              "print('begun', flush=True)\n"
+              "if ctypes.CDLL(None).vfork() == 0: time.sleep(100)\"",
+              "begun\n");
 }
 END_TEST
 

@@ -69,11 +69,6 @@ static int move_inside(void)
     return rename("open/mine", "open/sub/mine") < 0 ? -errno : 0;
 }
 
-static int make_empty_device(void)
-{
-    return mknod("open/w", S_IFCHR | 0600, 0) < 0 ? -errno : 0;
-}
-
 static int write_file_only(void)
 {
     int fd = open("files/file", O_WRONLY | O_TRUNC);
@@ -162,7 +157,6 @@ static const struct row {
     {"remove elsewhere", remove_elsewhere, EACCES, 1},
     {"move in", move_in, EACCES, 1},
     {"link out", link_out, EACCES, 1},
-    {"make an empty device", make_empty_device, EACCES, 1},
     {"make in files", make_in_files_only, EACCES, 1},
     {"an abstract socket outside", call_out, EPERM, 6},
     {"a signal outside", signal_out, EPERM, 6},

@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 /* The generated header holds one array per architecture; here both are wanted. */
 #undef __x86_64__
@@ -351,8 +352,33 @@ START_TEST(personalities)
 }
 END_TEST
 
+START_TEST(no_devices_are_made)
+{
+    const uint32_t devices[] = {S_IFCHR, S_IFCHR | 0600, S_IFBLK | 0666};
+    const uint32_t others[] = {0, 0644, S_IFREG | 0600, S_IFIFO | 0600, S_IFSOCK | 0777};
+    const uint32_t mknodat_nr[] = {259, 33};
+    for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        ck_assert_uint_eq(decide(0, 133, 0, devices[i]), REFUSED(EPERM));
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        ck_assert_uint_eq(decide(0, 133, 0, others[i]), SECCOMP_RET_ALLOW);
+    }
+    for (int which = 0; which < 2; which++) {
+        struct seccomp_data data = {.nr = (int)mknodat_nr[which], .arch = filters[which].arch};
+        for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+            data.args[2] = devices[i];
+            ck_assert_uint_eq(run(which, &data), REFUSED(EPERM));
+        }
+        for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+            data.args[2] = others[i];
+            ck_assert_uint_eq(run(which, &data), SECCOMP_RET_ALLOW);
+        }
+    }
+}
+END_TEST
+
 SUITE_MAIN("seccomp", NULL, NULL, foreign_architectures_are_killed,
            x32_and_odd_numbers_are_never_allowed, dangerous_calls_are_refused,
            absent_calls_look_absent, ordinary_calls_are_allowed, leases, terminal_injection,
            namespaces_by_clone, socket_families, socket_protocols, tracing, limits_of_others,
-           personalities)
+           personalities, no_devices_are_made)
