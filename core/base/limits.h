@@ -107,6 +107,9 @@
 /* Requests that a guest has not read yet. Input is bounded by credit; this bounds the requests
  * themselves, each up to 4 MiB. */
 #define BC_CHANNEL_MAX_QUEUE (64u << 20)
+/* With more than that waiting for a guest to read, it is not read from: two of the largest
+ * requests, or the windows of thirty commands, or a hundred thousand short answers. */
+#define BC_CHANNEL_MAX_UNREAD (8u << 20)
 
 /* Sandbox. */
 #define BC_SANDBOX_DEFAULT_LEASE_MS (30 * 60 * 1000LL)
@@ -158,6 +161,18 @@
 /* How long the launcher may take to end by itself, a millisecond or two, before it is killed. */
 #define BC_LAUNCHER_END_MS 500
 #define BC_FILE_IDLE_MS 60000
+
+/* Programs that lead to a guest. What is kept of what one says, the last of it, and of that what an
+ * error has room for, besides its context. */
+#define BC_COMMAND_WORDS_BYTES 4096
+#define BC_COMMAND_MAX_WORDS 300
+/* Reads of 4 KiB of it before anything else gets its turn. */
+#define BC_COMMAND_WORDS_READS 16
+/* How long it may take to end by itself when its input has: less than the runtime's end waits
+ * (BC_DESTROY_WAIT_MS). */
+#define BC_COMMAND_END_MS 1500
+/* How much later than the guest, which may be far, the library ends what is over its lease. */
+#define BC_COMMAND_LEASE_MARGIN_MS 2000
 
 /* Detached sandboxes. Connections to a holder at a time: each costs it a reader's memory. */
 #define BC_HOLD_MAX_CLIENTS 64

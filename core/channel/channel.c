@@ -68,10 +68,18 @@ static void break_off(bc_channel *channel, const char *what)
     end(channel, &why);
 }
 
+/* A guest that does not read what it is sent is not read from: it could have us answer it until
+ * the queue is full. An honest one always reads, whatever waits to be sent. */
+static int may_read(const bc_channel *channel)
+{
+    return channel->handler->max_of != NULL || channel->out.len <= BC_CHANNEL_MAX_UNREAD;
+}
+
 static void want(bc_channel *channel)
 {
     if (channel->closed) return;
-    bc_watch_set(channel->watch, BC_READABLE | (channel->out.len > 0 ? BC_WRITABLE : 0), NULL);
+    unsigned events = may_read(channel) ? BC_READABLE : 0;
+    bc_watch_set(channel->watch, events | (channel->out.len > 0 ? BC_WRITABLE : 0), NULL);
 }
 
 static void flush(bc_channel *channel)
@@ -144,7 +152,9 @@ static void on_ready(void *ud, unsigned events)
         }
     }
     if (!channel->closed && events & (BC_READABLE | BC_HANGUP)) {
-        for (int i = 0; i < READS_PER_TURN && read_once(channel) > 0; i++) {}
+        for (int i = 0; i < READS_PER_TURN; i++) {
+            if (!may_read(channel) || read_once(channel) <= 0) break;
+        }
     }
     want(channel);
     leave(channel);

@@ -8,7 +8,8 @@
  * All numbers are little-endian and written byte by byte: no struct goes on the wire. Strings are
  * u32 length, the bytes, and a NUL that the length does not count, so that a reader can use them
  * in place. Stream 0 is the sandbox itself; every exec and file operation has a stream of its
- * own, numbered by the library from 1 upwards and never used twice.
+ * own, numbered by the library from 1 upwards and never used twice; the guest's own, for the
+ * network that it carries, are in carried.h.
  *
  * Flow control: on each data direction of a stream the sender starts with BC_FRAME_WINDOW bytes
  * of credit and may send no more than it has; the receiver grants credit as it consumes.
@@ -47,6 +48,10 @@
  * name service their sockets fit into one message (SCM_MAX_FD is 253). */
 #define BC_FRAME_MAX_PORTS 64u
 #define BC_FRAME_MAX_RANGES 64u
+/* Carried connections of a sandbox; how many of them it may have at a time, its plan says: as many
+ * as its profile allows (BC_EGRESS_MAX_CONNECTIONS), and those that a person is asked about, or
+ * whose program is slow to take the last bytes. More wait in the kernel's queues. */
+#define BC_FRAME_MAX_CONNECTIONS 4352u
 /* Kept output per stream in the guest's memory. */
 #define BC_FRAME_MAX_OUTPUT_LIMIT (256u << 20)
 
@@ -65,6 +70,14 @@ enum bc_frame_type {
                                string path, string new path */
     BC_FRAME_ASK = 9,       /* u32 bc_ask, u64 argument */
     BC_FRAME_RESIZE = 10,   /* u32 columns, u32 rows */
+    /* Right after BC_FRAME_HELLO, to a guest that no launcher has started: as BC_CONTROL_START */
+    BC_FRAME_BEGIN = 11,
+    /* of a carried connection, see carried.h */
+    BC_FRAME_NET_IN = 12,     /* bytes, at least one */
+    BC_FRAME_NET_IN_END = 13, /* empty */
+    BC_FRAME_NET_MORE = 14,   /* u32 bytes of credit for BC_FRAME_NET_OUT */
+    BC_FRAME_NET_CLOSE = 15,  /* u32 bc_net_close */
+    BC_FRAME_NET_ANSWER = 16, /* a DNS message, or nothing */
     /* guest to library */
     BC_FRAME_READY = 65,     /* u32 version, u32 features, u32 count, count times two strings:
                                 layer and how it holds */
@@ -78,6 +91,13 @@ enum bc_frame_type {
     BC_FRAME_ENDING = 72,    /* u32 bc_ending: process 1 ends the sandbox */
     BC_FRAME_ANSWER = 73,    /* as BC_FRAME_FAILED (both 0: done), then what was asked for */
     BC_FRAME_STATE = 74,     /* u32 1: the lease is over and process 1 has paused the sandbox */
+    /* of a carried connection, see carried.h */
+    BC_FRAME_NET_CONNECT = 75, /* u32 address (host byte order), u32 port: what it was made to */
+    BC_FRAME_NET_OUT = 76,     /* bytes, at least one */
+    BC_FRAME_NET_OUT_END = 77, /* empty */
+    BC_FRAME_NET_GRANT = 78,   /* u32 bytes of credit for BC_FRAME_NET_IN */
+    BC_FRAME_NET_CLOSED = 79,  /* u32 bc_net_close */
+    BC_FRAME_NET_QUERY = 80,   /* a DNS message */
     /* library to launcher, one message each; the stream is the sandbox's tag */
     /* u32 bc_start_flags, i64 lease ms, i64 idle ms (0: none), bc_limits, string template, u32
      * count of mounts (the trees of a template first), each u32 bc_mount_mode, string source,
@@ -142,18 +162,6 @@ static inline void bc_frame_put_header(unsigned char *at, uint32_t type, uint32_
     bc_put_u32(at, length);
     bc_put_u32(at + 4, type & 0xFF);
     bc_put_u32(at + 8, stream);
-}
-
-/* The most payload a peer may send with this type; -1: it may not send this type. */
-static inline int64_t bc_frame_max_from_guest(uint32_t type)
-{
-    return type >= BC_FRAME_READY && type <= BC_FRAME_STATE ? (int64_t)BC_FRAME_MAX_FROM_GUEST : -1;
-}
-
-static inline int64_t bc_frame_max_to_guest(uint32_t type)
-{
-    if (type == BC_FRAME_EXEC || type == BC_FRAME_FILE) return BC_FRAME_MAX_TO_GUEST;
-    return type >= BC_FRAME_HELLO && type <= BC_FRAME_RESIZE ? (int64_t)BC_FRAME_MAX_DATA : -1;
 }
 
 /* Reads the frame at the start of `data`: its whole size, 0 when more bytes are needed, -1 when
@@ -264,6 +272,32 @@ static inline void bc_wire_put_string(bc_wire_writer *out, const char *text, siz
 }
 
 #include "channel/messages.h"
+#include "channel/carried.h"
 #include "channel/pack.h"
+
+/* The most payload a peer may send with this type; -1: it may not send this type. */
+static inline int64_t bc_frame_max_from_guest(uint32_t type)
+{
+    switch (type) {
+    case BC_FRAME_NET_QUERY: return BC_FRAME_MAX_QUERY;
+    case BC_FRAME_NET_OUT: return BC_FRAME_NET_WINDOW;
+    default: break;
+    }
+    return type >= BC_FRAME_READY && type <= BC_FRAME_NET_QUERY ? (int64_t)BC_FRAME_MAX_FROM_GUEST
+                                                                : -1;
+}
+
+static inline int64_t bc_frame_max_to_guest(uint32_t type)
+{
+    switch (type) {
+    case BC_FRAME_EXEC:
+    case BC_FRAME_FILE: return BC_FRAME_MAX_TO_GUEST;
+    case BC_FRAME_BEGIN: return BC_CONTROL_MAX_START;
+    case BC_FRAME_NET_IN: return BC_FRAME_NET_WINDOW;
+    case BC_FRAME_NET_ANSWER: return BC_FRAME_MAX_NAME_ANSWER;
+    default: break;
+    }
+    return type >= BC_FRAME_HELLO && type <= BC_FRAME_NET_ANSWER ? (int64_t)BC_FRAME_MAX_DATA : -1;
+}
 
 #endif

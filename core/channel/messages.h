@@ -60,17 +60,23 @@ enum bc_mount_mode {
     BC_MOUNT_TEMPLATE = 3
 };
 
-enum bc_start_flags { BC_START_BEST_EFFORT = 1, BC_START_PAUSE_AT_LEASE_END = 2 };
+enum bc_start_flags {
+    BC_START_BEST_EFFORT = 1,
+    BC_START_PAUSE_AT_LEASE_END = 2,
+    BC_START_CARRY = 4,       /* process 1 keeps the network's sockets: see carried.h */
+    BC_START_DISK_DEFAULT = 8 /* nobody asked for the limit of the storage */
+};
 
 /* What leads out of a sandbox: nothing without ports. Names get addresses of BC_NETWORK_NAMES. */
 typedef struct bc_network_plan {
+    uint32_t connections; /* that may be carried at a time; see carried.h */
     uint32_t port_count, range_count;
     uint16_t ports[BC_FRAME_MAX_PORTS];
     struct bc_network_range {
         uint32_t address, prefix; /* IPv4, host byte order */
     } ranges[BC_FRAME_MAX_RANGES];
 } bc_network_plan;
-#define BC_NETWORK_PLAN_BYTES (8u + 4u * BC_FRAME_MAX_PORTS + 8u * BC_FRAME_MAX_RANGES)
+#define BC_NETWORK_PLAN_BYTES (12u + 4u * BC_FRAME_MAX_PORTS + 8u * BC_FRAME_MAX_RANGES)
 /* 198.18.0.0/15 is set aside for tests of networks (RFC 2544), so no host has such an address. The
  * first is the sandbox's own and its name service. */
 #define BC_NETWORK_NAMES 0xC6120000u
@@ -80,6 +86,7 @@ typedef struct bc_network_plan {
 
 static inline void bc_wire_put_network(bc_wire_writer *out, const bc_network_plan *plan)
 {
+    bc_wire_put_u32(out, plan->connections);
     bc_wire_put_u32(out, plan->port_count);
     for (uint32_t i = 0; i < plan->port_count; i++) {
         bc_wire_put_u32(out, plan->ports[i]);
@@ -93,6 +100,8 @@ static inline void bc_wire_put_network(bc_wire_writer *out, const bc_network_pla
 
 static inline void bc_wire_get_network(bc_wire_reader *in, bc_network_plan *plan)
 {
+    plan->connections = bc_wire_u32(in);
+    if (plan->connections > BC_FRAME_MAX_CONNECTIONS) in->bad = 1;
     plan->port_count = bc_wire_u32(in);
     if (plan->port_count > BC_FRAME_MAX_PORTS) in->bad = 1;
     for (uint32_t i = 0; !in->bad && i < plan->port_count; i++) {

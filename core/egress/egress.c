@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "base/clock.h"
 #include "base/limits.h"
 #include "base/options.h"
+#include "egress/carry.h"
 #include "egress/relay.h"
 #include "egress/restricted.h"
 
@@ -154,6 +156,7 @@ static int read_rules(bc_egress *egress, barchan_network mode, const barchan_net
     }
     egress->max_open =
         rules.max_connections == 0 ? BC_EGRESS_DEFAULT_CONNECTIONS : rules.max_connections;
+    egress->plan.connections = (uint32_t)(egress->max_open + BC_EGRESS_MAX_ASKING);
     egress->max_bytes = rules.max_bytes;
     egress->rate = rules.bytes_per_second;
     egress->on_connect = rules.on_connect;
@@ -214,6 +217,7 @@ void bc_egress_stop(bc_egress *egress)
     while (egress->connections != NULL) {
         bc_relay_abort(egress->connections);
     }
+    bc_carry_stop(egress);
     bc_questions_end(egress);
     bc_resolver_destroy(egress->resolver);
     egress->resolver = NULL;
@@ -267,6 +271,16 @@ static void set_accepting(bc_egress *egress, int accepting)
 void bc_egress_accept(bc_egress *egress)
 {
     set_accepting(egress, egress->open < egress->max_open);
+    bc_carry_accept(egress);
+}
+
+/* The address that the program connected to is this socket's own. */
+static void open_accepted(bc_egress *egress, int fd)
+{
+    struct sockaddr_in inside = {.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof inside;
+    getsockname(fd, (struct sockaddr *)&inside, &len);
+    bc_relay_open(egress, fd, ntohl(inside.sin_addr.s_addr), ntohs(inside.sin_port), NULL);
 }
 
 /* What cannot be accepted for want of descriptors or memory stays in the queue for a moment. */
@@ -283,7 +297,7 @@ static void on_listener(void *ud, unsigned events)
             return;
         }
         if (fd < 0) break;
-        bc_relay_open(egress, fd);
+        open_accepted(egress, fd);
     }
     bc_egress_accept(egress);
 }

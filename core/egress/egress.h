@@ -38,6 +38,13 @@ const bc_network_plan *bc_egress_plan(const bc_egress *egress);
 /* Takes the sockets that it opened, in the order of BC_CONTROL_LISTENERS; always closes those that
  * it does not keep. */
 int bc_egress_listen(bc_egress *egress, int *fds, size_t count, barchan_error *err);
+/* Instead: the guest has the sockets, and connections come as frames. What is sent to it: 0, or
+ * negative when that is not possible. */
+typedef int bc_carry_send_fn(void *ud, uint32_t type, uint32_t stream, const void *payload,
+                             size_t len);
+void bc_egress_carry(bc_egress *egress, bc_carry_send_fn *send, void *ud);
+/* A frame of a carried connection; negative: it breaks the protocol. */
+int bc_egress_take_frame(bc_egress *egress, const bc_frame *frame);
 /* NULL: there are none. */
 bc_secrets *bc_egress_secrets(bc_egress *egress);
 /* How many refusals there have been; 0 for NULL. */

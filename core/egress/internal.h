@@ -12,6 +12,18 @@
 typedef struct bc_relay bc_relay;
 typedef struct bc_told bc_told;
 
+typedef struct bc_carried bc_carried;
+
+/* See carry.h. */
+typedef struct bc_carry {
+    bc_carry_send_fn *send; /* NULL: the library has the sockets itself, or it is over */
+    void *ud;
+    bc_carried *first, *last, *over;
+    unsigned count;
+    uint32_t last_stream;
+    bc_defer room;
+} bc_carry;
+
 /* A host and port that a person is asked about; kept with the answer. */
 typedef struct bc_question bc_question;
 
@@ -46,6 +58,7 @@ struct bc_egress {
     } listeners[BC_FRAME_MAX_PORTS];
     size_t listener_count;
     int accepting;
+    bc_carry carry;
     bc_relay *connections, *closed;
     bc_defer bury;
     size_t open, max_open, asking, pipes;
@@ -77,6 +90,9 @@ const bc_address *bc_egress_known(const bc_egress *egress, const char *host);
 
 /* name_service.c: answers what has been asked. */
 void bc_egress_answer_names(bc_egress *egress);
+/* One question: the length of the answer, 0: none. */
+size_t bc_egress_answer_name(bc_egress *egress, const unsigned char *query, size_t len,
+                             unsigned char *answer, size_t cap);
 
 /* budget.c: how many bytes may be read now, at most `wanted`. 0: none before the timer, or ever. */
 size_t bc_budget_take(bc_egress *egress, size_t wanted);

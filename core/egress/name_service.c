@@ -13,8 +13,8 @@
  * others. */
 #define TTL_S 60
 
-static size_t write_answer(bc_egress *egress, const unsigned char *query, size_t len,
-                           unsigned char *answer, size_t cap)
+size_t bc_egress_answer_name(bc_egress *egress, const unsigned char *query, size_t len,
+                             unsigned char *answer, size_t cap)
 {
     bc_name_query q;
     if (bc_name_query_read(query, len, &q) < 0) return 0;
@@ -43,7 +43,7 @@ void bc_egress_answer_names(bc_egress *egress)
                              (struct sockaddr *)&from, &from_len);
         if (n < 0) return;
         if ((size_t)n > sizeof query) continue;
-        size_t len = write_answer(egress, query, (size_t)n, answer, sizeof answer);
+        size_t len = bc_egress_answer_name(egress, query, (size_t)n, answer, sizeof answer);
         if (len == 0) continue;
         sendto(egress->name_fd, answer, len, MSG_NOSIGNAL | MSG_DONTWAIT, (struct sockaddr *)&from,
                from_len);

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include "base/limits.h"
+#include "egress/carry.h"
 
 /* ---- the end ---- */
 
@@ -26,6 +27,12 @@ void bc_relay_bury(bc_egress *egress)
         bc_intercept_destroy(relay->intercept); /* which may have closed it */
         free(relay);
     }
+    bc_carry_bury(egress);
+}
+
+void bc_relay_bury_later(bc_egress *egress)
+{
+    bc_defer_schedule(egress->rt, &egress->bury, bury);
 }
 
 static void unlink_open(bc_relay *relay)
@@ -37,7 +44,7 @@ static void unlink_open(bc_relay *relay)
     egress->open--;
     relay->next = egress->closed;
     egress->closed = relay;
-    bc_defer_schedule(egress->rt, &egress->bury, bury);
+    bc_relay_bury_later(egress);
 }
 
 static void let_go(bc_relay *relay)
@@ -62,6 +69,7 @@ static void let_go(bc_relay *relay)
         free(relay->flows[side].held);
         relay->flows[side] = (bc_flow){0};
     }
+    if (relay->carried != NULL) bc_carried_left(relay->carried, relay->at_once);
     bc_egress_accept(egress);
 }
 
@@ -97,6 +105,7 @@ static void reset(int fd)
 
 void bc_relay_abort(bc_relay *relay)
 {
+    relay->at_once = 1;
     for (int side = INNER; side <= OUTER; side++) {
         if (relay->fds[side] >= 0) reset(relay->fds[side]);
     }
@@ -249,14 +258,12 @@ static void decide(bc_relay *relay)
 }
 
 /* The name that the program asked for, or the number that it used. */
-static int find_host(bc_relay *relay, const struct sockaddr_in *inside)
+static int find_host(bc_relay *relay)
 {
-    relay->inside = ntohl(inside->sin_addr.s_addr);
-    relay->port = ntohs(inside->sin_port);
     const char *name = bc_names_find(relay->egress->names, relay->inside);
-    uint32_t names_mask = ~0u << (32u - BC_NETWORK_NAMES_PREFIX);
+    uint32_t names_mask = ~0u << (32u - BC_NETWORK_NAMES_PREFIX), wire = htonl(relay->inside);
     bc_address address = {.family = AF_INET};
-    memcpy(address.bytes, &inside->sin_addr, 4);
+    memcpy(address.bytes, &wire, 4);
     if (name != NULL) {
         snprintf(relay->host, sizeof relay->host, "%s", name);
         bc_names_hold(relay->egress->names, relay->inside);
@@ -279,36 +286,43 @@ static int set_up(bc_relay *relay)
                          relay, NULL);
 }
 
-void bc_relay_open(bc_egress *egress, int fd)
+static void begin(bc_relay *relay)
 {
-    struct sockaddr_in inside = {0};
-    socklen_t len = sizeof inside;
-    int known = getsockname(fd, (struct sockaddr *)&inside, &len) == 0;
-    bc_relay *relay = NULL;
-    /* At its own loopback nobody listens. */
-    if (known && ntohl(inside.sin_addr.s_addr) >> 24 != 127) relay = calloc(1, sizeof *relay);
-    if (relay == NULL) {
-        reset(fd);
-        close(fd);
-        return;
-    }
-    relay->egress = egress;
-    relay->fds[INNER] = fd;
-    relay->fds[OUTER] = -1;
-    relay->pipe[0] = relay->pipe[1] = -1;
-    relay->next = egress->connections;
-    if (relay->next != NULL) relay->next->prev = relay;
-    egress->connections = relay;
-    egress->open++;
-    known = find_host(relay, &inside) == 0;
+    int known = find_host(relay) == 0;
     if (set_up(relay) < 0) {
         bc_relay_abort(relay);
         return;
     }
-    relay->ledger = bc_ledger_find(&egress->ledger, relay->host);
+    relay->ledger = bc_ledger_find(&relay->egress->ledger, relay->host);
     if (!known) {
         bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
     } else {
         decide(relay);
     }
+}
+
+int bc_relay_open(bc_egress *egress, int fd, uint32_t address, unsigned port, bc_carried *carried)
+{
+    bc_relay *relay = NULL;
+    /* At its own loopback nobody listens. */
+    if (address >> 24 != 127) relay = calloc(1, sizeof *relay);
+    if (relay == NULL) {
+        reset(fd);
+        close(fd);
+        return -1;
+    }
+    relay->egress = egress;
+    relay->carried = carried;
+    relay->fds[INNER] = fd;
+    relay->fds[OUTER] = -1;
+    relay->pipe[0] = relay->pipe[1] = -1;
+    relay->inside = address;
+    relay->port = port;
+    relay->next = egress->connections;
+    if (relay->next != NULL) relay->next->prev = relay;
+    egress->connections = relay;
+    egress->open++;
+    if (carried != NULL) bc_carried_begin(carried, relay);
+    begin(relay);
+    return 0;
 }

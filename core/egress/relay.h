@@ -1,5 +1,6 @@
 /*
- * One connection: from the accept in the sandbox's network to a socket of the host's, and back.
+ * One connection: from the accept in the sandbox's network, by us or by its guest (carry.h), to a
+ * socket of the host's, and back.
  *
  *     ASKING (on_connect) -> RESOLVING -> DIALLING -> OPEN -> closed
  *
@@ -50,6 +51,8 @@ struct bc_relay {
     bc_relay *next, *prev; /* of the open ones, or of the closed ones */
     bc_egress *egress;
     bc_stage stage;
+    bc_carried *carried; /* NULL: fds[INNER] is the accepted socket itself */
+    int at_once;         /* it is being closed with a reset */
     int fds[2];
     bc_watch *watches[2];
     bc_flow flows[2];  /* by the side that is read */
@@ -84,8 +87,9 @@ struct bc_relay {
 };
 
 /* relay.c */
-/* Takes the accepted socket. */
-void bc_relay_open(bc_egress *egress, int fd);
+/* Takes the accepted socket, which was made to this address and port; or a carried connection's end
+ * of its pair. -1: it is closed. */
+int bc_relay_open(bc_egress *egress, int fd, uint32_t address, unsigned port, bc_carried *carried);
 /* All of these may leave it closed. */
 void bc_relay_close(bc_relay *relay);
 /* Closes at once, with a reset on both sides. */
@@ -98,8 +102,9 @@ void bc_relay_tell(const bc_relay *relay, barchan_network_event_kind kind, const
 void bc_relay_linger(bc_relay *relay);
 /* A person has answered. */
 void bc_relay_answered(bc_relay *relay, int allow);
-/* Frees those that are closed. */
+/* Frees those that are closed, now or in the next dispatch. */
 void bc_relay_bury(bc_egress *egress);
+void bc_relay_bury_later(bc_egress *egress);
 
 /* dial.c: finds the addresses and connects to the first that may be and can be. */
 void bc_relay_dial(bc_relay *relay);

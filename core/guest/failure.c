@@ -1,8 +1,10 @@
 #include "failure.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 int fail_os(struct failure *why, int os_error, const char *format, ...)
 {
@@ -48,5 +50,7 @@ void failure_send(int fd, uint32_t type, uint32_t stream, const struct failure *
     bc_wire_writer out = {.data = frame, .len = BC_FRAME_HEADER, .cap = sizeof frame};
     failure_encode(&out, why);
     bc_frame_put_header(frame, type, stream, (uint32_t)(out.len - BC_FRAME_HEADER));
-    send(fd, frame, out.len, MSG_NOSIGNAL);
+    if (send(fd, frame, out.len, MSG_NOSIGNAL) < 0 && errno == ENOTSOCK) {
+        (void)!write(fd, frame, out.len);
+    }
 }

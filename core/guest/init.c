@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
+#include "carry.h"
 
 /* While strays are being killed, or processes come to a stand: how soon to look again. */
 #define ROUND_NS 2000000
@@ -67,6 +68,10 @@ static void on_hello(struct init *init, const bc_frame *frame)
 
 static void on_frame(struct init *init, const bc_frame *frame)
 {
+    if (frame->stream & BC_FRAME_CARRIED) {
+        carry_frame(init, frame);
+        return;
+    }
     if (frame->stream != 0) init->busy_us = sys_boot_us();
     if (frame->type == BC_FRAME_HELLO) {
         on_hello(init, frame);
@@ -214,6 +219,8 @@ static void arm_timer(struct init *init)
     int64_t interval = init->look_us == 0 && !init->paused ? watch_interval(init) : 0;
     if (interval != 0) init->look_us = sys_boot_us() + interval;
     if (init->look_us != 0 && init->look_us < next) next = init->look_us;
+    int64_t breath = init->carry == NULL ? 0 : init->carry->breath_us;
+    if (breath != 0 && breath < next) next = breath;
     for (unsigned i = 0; i < init->job_count && !init->paused; i++) {
         int64_t deadline = init->jobs[i]->deadline_us;
         if (deadline != 0 && deadline < next) next = deadline;
@@ -244,7 +251,7 @@ static void watch_jobs(struct init *init, struct watch_list *list)
     }
 }
 
-static void serve_jobs(struct init *init, const struct watch_list *list)
+static void serve(struct init *init, const struct watch_list *list)
 {
     for (unsigned i = FIXED_FDS; i < list->count; i++) {
         if (list->fds[i].revents == 0) continue;
@@ -254,6 +261,7 @@ static void serve_jobs(struct init *init, const struct watch_list *list)
         case WATCH_OUT: output_read(init, job, &job->out, false); break;
         case WATCH_ERR: output_read(init, job, &job->err, false); break;
         case WATCH_RESULT: job_read_result(job); break;
+        default: carry_serve(init, &list->fds[i], &list->of[i]); break;
         }
     }
 }
@@ -275,21 +283,23 @@ static void turn(struct init *init)
 {
     struct watch_list *list = &init->watched;
     struct pollfd *polled = list->fds;
-    short channel = init->out.len > 0 ? POLLIN | POLLOUT : POLLIN;
-    polled[0] = (struct pollfd){.fd = init->channel_fd, .events = channel};
+    int waiting_fd = init->out.len > 0 ? init->out_fd : -1;
+    polled[0] = (struct pollfd){.fd = init->channel_fd, .events = POLLIN};
     polled[1] = (struct pollfd){.fd = init->alive_fd, .events = 0};
     polled[2] = (struct pollfd){.fd = init->signal_fd, .events = POLLIN};
     polled[3] = (struct pollfd){.fd = init->timer_fd, .events = POLLIN};
+    polled[4] = (struct pollfd){.fd = waiting_fd, .events = POLLOUT};
     arm_timer(init);
     list->count = FIXED_FDS;
     watch_jobs(init, list);
+    if (init->carry != NULL) carry_watch(init, list);
     bool soon = init->strays || init->pausing;
     long rc = sys_poll(polled, list->count, soon ? ROUND_NS : -1);
     if (rc == -EINTR) return;
     if (rc < 0) init_die(init, "cannot wait"); /* deaf, it would be of no use */
     if (polled[1].revents != 0) init_die(init, "the launcher is gone");
-    serve_jobs(init, list);
-    if (polled[0].revents & ~POLLOUT) read_channel(init);
+    serve(init, list);
+    if (polled[0].revents != 0) read_channel(init);
     if (polled[3].revents != 0) {
         drain_fd(init->timer_fd);
         init->armed_us = 0;
@@ -310,6 +320,7 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
     const sys_sigset all = ~(sys_sigset)0;
     const sys_sigset handled = SYS_SIGSET_OF(SIGCHLD) | SYS_SIGSET_OF(SIGUSR1);
     init.channel_fd = plan->channel_fd;
+    init.out_fd = plan->out_fd < 0 ? plan->channel_fd : plan->out_fd;
     init.alive_fd = plan->alive_fd;
     init.privileged = plan->privileged;
     init.limits = plan->limits;
@@ -326,14 +337,17 @@ _Noreturn void init_main(const struct plan *plan, const struct layers *layers)
     sys_sigprocmask(SIG_SETMASK, &all);
     init.signal_fd = (int)sys_signalfd(&handled, O_CLOEXEC | O_NONBLOCK);
     init.timer_fd = (int)SYS2(SYS_timerfd_create, CLOCK_BOOTTIME, O_CLOEXEC | O_NONBLOCK);
-    if (init.signal_fd < 0 || init.timer_fd < 0) {
+    if (plan->sockets.count > 0) init.carry = carry_new(plan);
+    bool lacks_memory = plan->sockets.count > 0 && init.carry == NULL;
+    if (init.signal_fd < 0 || init.timer_fd < 0 || lacks_memory) {
         struct failure why = {0};
         int lacking = init.signal_fd < 0 ? init.signal_fd : init.timer_fd;
-        fail_os(&why, -lacking, "watch for signals and time");
-        failure_send(plan->channel_fd, BC_FRAME_FAILED, 0, &why);
+        fail_os(&why, lacks_memory ? ENOMEM : -lacking, "watch for signals, time and connections");
+        failure_send(init.out_fd, BC_FRAME_FAILED, 0, &why);
         init_die(&init, "no descriptors");
     }
-    sys_fcntl(init.channel_fd, F_SETFL, O_NONBLOCK | O_RDWR);
+    sys_fcntl(init.channel_fd, F_SETFL, O_NONBLOCK);
+    sys_fcntl(init.out_fd, F_SETFL, O_NONBLOCK);
     send_ready(&init, layers);
     send_flush(&init);
     for (;;) {

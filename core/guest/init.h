@@ -105,22 +105,36 @@ struct job {
 #define MAX_DETACHED 256u
 #define MAX_JOBS (BC_FRAME_MAX_STREAMS + MAX_DETACHED)
 
-/* Channel, launcher, signals, timer; then up to four per job: only what is waited for. */
-#define FIXED_FDS 4u
+/* Channel, launcher, signals, timer, what waits for the channel; then up to four per job, and those
+ * of a carried network: only what is waited for. */
+#define FIXED_FDS 5u
 #define JOB_FDS 4u
+#define MAX_FDS (FIXED_FDS + JOB_FDS * MAX_JOBS + NETWORK_MAX_FDS + BC_FRAME_MAX_CONNECTIONS)
 struct watch_list {
     unsigned count;
-    struct pollfd fds[FIXED_FDS + JOB_FDS * MAX_JOBS];
+    struct pollfd fds[MAX_FDS];
     struct watched {
-        struct job *job;
-        enum { WATCH_IN, WATCH_OUT, WATCH_ERR, WATCH_RESULT } what;
-    } of[FIXED_FDS + JOB_FDS * MAX_JOBS];
+        union {
+            struct job *job;
+            struct connection *connection;
+        };
+        enum {
+            WATCH_IN,
+            WATCH_OUT,
+            WATCH_ERR,
+            WATCH_RESULT,
+            WATCH_NAMES,
+            WATCH_LISTENER,
+            WATCH_CONNECTION
+        } what;
+    } of[MAX_FDS];
 };
 
 #define NEVER_US (INT64_MAX / 2)
 
 struct init {
-    int channel_fd, alive_fd, signal_fd, timer_fd;
+    int channel_fd, out_fd; /* to read from and to write to; mostly the same */
+    int alive_fd, signal_fd, timer_fd;
     bool privileged; /* commands are another user than process 1 */
     int64_t lease_end_us, armed_us;
     bool pause_at_lease_end;
@@ -139,6 +153,7 @@ struct init {
     struct usage usage;
     uint64_t pids_full; /* how often all processes were in use */
     struct queue in, out;
+    struct carry *carry; /* carry.c; NULL: no network, or the library has its sockets */
     struct job *jobs[MAX_JOBS];
     unsigned job_count;
     struct reaper *spare; /* one, kept warm */

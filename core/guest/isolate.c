@@ -32,18 +32,22 @@ int layer_missing(struct layers *layers, const struct plan *plan, const char *na
     return 0;
 }
 
-#define KEPT (4 + GROUP_FILES)
+#define KEPT (4 + GROUP_FILES + (int)NETWORK_MAX_FDS)
 
 /* Descriptors from 3 on are all that process 1 has of the launcher's. */
 static int keep_descriptors(struct plan *plan, struct failure *why)
 {
     int *kept[KEPT] = {&plan->channel_fd, &plan->alive_fd, &plan->sync_fd, &plan->lock_fd};
+    int given = 4;
     for (int i = 0; i < GROUP_FILES; i++) {
-        kept[4 + i] = &plan->groups.files[i];
+        kept[given++] = &plan->groups.files[i];
+    }
+    for (unsigned i = 0; i < plan->sockets.count; i++) {
+        kept[given++] = &plan->sockets.fds[i];
     }
     /* First above the range, so that no move overwrites another's source. */
     int count = 0;
-    for (int i = 0; i < KEPT; i++) {
+    for (int i = 0; i < given; i++) {
         if (*kept[i] < 0) continue;
         int copy = fcntl(*kept[i], F_DUPFD_CLOEXEC, 3 + KEPT);
         if (copy < 0) return fail_os(why, errno, "keep process 1's descriptors");
@@ -134,8 +138,9 @@ static int set_up(struct plan *plan, struct layers *layers, struct failure *why)
         layer_holds(layers, "network", "off: only a loopback interface of its own");
     } else {
         layer_holds(layers, "network",
-                    "decided by the library: hosts by name and %u ranges, at %u ports",
-                    plan->network.range_count, plan->network.port_count);
+                    "decided by the library: hosts by name and %u ranges, at %u ports%s",
+                    plan->network.range_count, plan->network.port_count,
+                    plan->carry ? ", carried by process 1" : "");
     }
     if (isolate_root(plan, layers, why) < 0 || replace_standard_fds(why) < 0) return -1;
     return isolate_rights(plan, layers, why);

@@ -92,7 +92,11 @@ static int drop_capabilities(const struct plan *plan, struct layers *layers, str
     const unsigned long locked = SECBIT_NOROOT | SECBIT_NOROOT_LOCKED |
                                  SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |
                                  SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED;
-    if (prctl(PR_SET_SECUREBITS, locked) < 0) return fail_os(why, errno, "set the securebits");
+    /* Whoever has made the computer may have taken the right to; then there is nothing to lock that
+     * no_new_privs does not. */
+    if (prctl(PR_SET_SECUREBITS, locked) < 0 && !(plan->found && errno == EPERM)) {
+        return fail_os(why, errno, "set the securebits");
+    }
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0) return fail_os(why, errno, "no_new_privs");
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {0};
@@ -156,8 +160,10 @@ static int install_filter(const struct plan *plan, struct layers *layers, struct
 int isolate_rights(const struct plan *plan, struct layers *layers, struct failure *why)
 {
     if (set_limits(plan, layers, why) < 0) return -1;
-    /* While folders that commands have closed to others can be passed. */
-    if (add_landlock(plan, layers, why) < 0 || drop_capabilities(plan, layers, why) < 0) return -1;
+    /* While folders that commands have closed to others can be passed. Where to write is not for us
+     * to say on a computer that somebody else has made. */
+    if (!plan->found && add_landlock(plan, layers, why) < 0) return -1;
+    if (drop_capabilities(plan, layers, why) < 0) return -1;
     /* After the ids were mapped: writing the map needs a dumpable process. */
     if (prctl(PR_SET_DUMPABLE, 0) < 0) return fail_os(why, errno, "make process 1 unreadable");
     return install_filter(plan, layers, why);

@@ -115,13 +115,14 @@ static int send_listeners(const struct launcher *l, uint32_t tag, struct network
     return n < 0 ? fail_os(why, errno, "hand over the sandbox's network") : 0;
 }
 
-static int give_network(struct launcher *l, const struct plan *plan, struct failure *why)
+/* Opens the ways out, for the library or, in the plan, for process 1. */
+static int give_network(struct launcher *l, struct plan *plan, struct failure *why)
 {
-    struct network_sockets sockets;
     if (plan->network.port_count == 0) return 0;
-    if (network_open(&l->world, &plan->network, &sockets, why) < 0) return -1;
-    int rc = send_listeners(l, plan->tag, &sockets, why);
-    network_close(&sockets);
+    if (network_open(&l->world, &plan->network, &plan->sockets, why) < 0) return -1;
+    if (plan->carry) return 0;
+    int rc = send_listeners(l, plan->tag, &plan->sockets, why);
+    network_close(&plan->sockets);
     return rc;
 }
 
@@ -135,18 +136,19 @@ static int clone_with_mounts(struct launcher *l, struct child *child, struct pla
     /* One that has ways out is for nobody else. */
     if (rc < 0 && plan->network.port_count > 0) l->world.network_fresh = false;
     mounts_close(&plan->mounts); /* the sandbox has its copy */
+    network_close(&plan->sockets);
     return rc;
 }
 
-static int start(struct launcher *l, struct plan *plan, const char *template, struct failure *why)
+static int start(struct launcher *l, struct plan *plan, struct failure *why)
 {
     char mounted[64] = WORLD_HOST_TEMPLATE;
     if (l->count == LAUNCHER_MAX_SANDBOXES || (l->count == l->capacity && grow(l) < 0)) {
         return fail_status(why, BC_WIRE_ELIMIT, "at most %d sandboxes of one runtime at a time",
                            LAUNCHER_MAX_SANDBOXES);
     }
-    if (strcmp(template, "host") != 0 &&
-        template_dir_open(&l->world, template, mounted, sizeof mounted, why) < 0) {
+    if (strcmp(plan->template_name, "host") != 0 &&
+        template_dir_open(&l->world, plan->template_name, mounted, sizeof mounted, why) < 0) {
         return -1;
     }
     plan->template_at = mounted;
@@ -207,40 +209,16 @@ static void report_ended(struct launcher *l, uint32_t tag, uint32_t status, uint
 
 /* ---- requests ---- */
 
-static void read_mounts(bc_wire_reader *in, struct mount_list *mounts)
-{
-    uint32_t count = bc_wire_u32(in);
-    if (count > BC_FRAME_MAX_MOUNTS + BC_PACK_PLACES) in->bad = 1;
-    for (uint32_t i = 0; i < count && !in->bad; i++) {
-        struct mount_request *m = &mounts->of[mounts->count++];
-        m->mode = bc_wire_u32(in);
-        m->source = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
-        m->target = bc_wire_string(in, BC_FRAME_MAX_PATH - 1);
-        if (m->source[0] != '/' || m->target[0] != '/') in->bad = 1;
-        if (m->mode > BC_MOUNT_TEMPLATE) in->bad = 1;
-    }
-}
-
 static void on_start(struct launcher *l, const bc_frame *frame, int channel_fd)
 {
-    bc_wire_reader in = bc_wire_read(frame);
-    struct plan plan = {.tag = frame->stream, .sync_fd = -1, .lock_fd = -1};
-    uint32_t flags = bc_wire_u32(&in);
-    plan.best_effort = flags & BC_START_BEST_EFFORT;
-    plan.pause_at_lease_end = flags & BC_START_PAUSE_AT_LEASE_END;
-    plan.lease_ms = (int64_t)bc_wire_u64(&in);
-    plan.idle_ms = (int64_t)bc_wire_u64(&in);
-    bc_wire_get_limits(&in, &plan.limits);
-    const char *template = bc_wire_string(&in, BC_FRAME_MAX_PATH - 1);
-    read_mounts(&in, &plan.mounts);
-    bc_wire_get_network(&in, &plan.network);
-    plan.channel_fd = channel_fd;
-    if (!bc_wire_done(&in) || channel_fd < 0) { /* no room for the descriptor, say */
+    struct plan plan;
+    struct failure why = {0};
+    if (!plan_read(&plan, frame) || channel_fd < 0) { /* no room for the descriptor, say */
         report_ended(l, plan.tag, 0, BC_ENDING_UNKNOWN);
         return;
     }
-    struct failure why = {0};
-    if (start(l, &plan, template, &why) < 0) {
+    plan.channel_fd = channel_fd;
+    if (start(l, &plan, &why) < 0) {
         failure_send(channel_fd, BC_FRAME_FAILED, 0, &why);
         report_ended(l, plan.tag, 0, BC_ENDING_UNKNOWN);
     }

@@ -45,7 +45,11 @@ struct world {
     struct groups groups;
 };
 
-/* world.c: leaves the host's session, enters the launcher's namespaces, builds its root. */
+/* world.c: whether it is in the effective set. */
+bool has_capability(int capability);
+/* Why user namespaces do not work here, and what to do. */
+void explain_user_namespaces(struct failure *why);
+/* Leaves the host's session, enters the launcher's namespaces, builds its root. */
 int world_enter(struct world *world, struct failure *why);
 
 /* template_host.c: builds the template "host" below `target`, from the host's files, before the
@@ -71,6 +75,8 @@ void slots_close(struct world *world);
 
 /* network.c: has the launcher stand in a fresh network namespace with an up loopback. */
 int network_prepare(struct world *world, struct failure *why);
+/* Where it is not up already. */
+int network_raise_loopback(struct failure *why);
 
 /* network_out.c: in the namespace that the next sandbox gets, opens what leads out of it. Nothing
  * is left open after a failure. */
@@ -81,6 +87,9 @@ struct network_sockets {
 };
 int network_open(struct world *world, const bc_network_plan *plan, struct network_sockets *sockets,
                  struct failure *why);
+/* The same in the namespace that this process stands in, whose loopback is up. */
+int network_open_here(const bc_network_plan *plan, struct network_sockets *sockets,
+                      struct failure *why);
 void network_close(struct network_sockets *sockets);
 
 /* What a cloned sandbox needs to set itself up. */
@@ -94,12 +103,22 @@ struct plan {
     struct sandbox_groups groups;
     struct mount_list mounts;
     bc_network_plan network;
+    bool carry;                     /* process 1 keeps the network's sockets … */
+    struct network_sockets sockets; /* … these */
+    bool disk_default;              /* nobody asked for limits.disk_bytes */
+    bool found;                     /* it is a computer that somebody else has made: found.c */
+    const char *template_name;
     const char *template_at; /* below WORLD_TEMPLATES */
     int channel_fd;
-    int alive_fd; /* hangs up when the launcher is gone */
+    int out_fd;   /* what goes to the library; -1: the same */
+    int alive_fd; /* hangs up when the launcher is gone; -1: there is none */
     int sync_fd;  /* a byte arrives when the ids are mapped; -1: it maps its own */
     int lock_fd;  /* of its ids; -1: none */
 };
+
+/* plan.c: reads BC_CONTROL_START or BC_FRAME_BEGIN; its strings stay in the frame. False: it is
+ * malformed. */
+bool plan_read(struct plan *plan, const bc_frame *frame);
 
 /* A sandbox as the launcher knows it. */
 struct child {
@@ -117,6 +136,10 @@ int clone_sandbox(struct world *world, struct child *child, struct plan *plan, s
 
 /* isolate.c: becomes process 1 of the sandbox; never returns. */
 _Noreturn void isolate_and_run(const struct plan *plan);
+
+/* stdio.c: process 1 of a computer that somebody else has made, reached by its standard input and
+ * output. */
+_Noreturn void stdio_main(void);
 
 /* launcher.c */
 _Noreturn void launcher_main(int control_fd, int host_pidfd);

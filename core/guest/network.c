@@ -13,12 +13,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-static int bring_up_loopback(struct failure *why)
+int network_raise_loopback(struct failure *why)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return fail_os(why, errno, "open a socket for the loopback interface");
-    struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING};
-    int rc = ioctl(fd, SIOCSIFFLAGS, &request);
+    struct ifreq request = {.ifr_name = "lo"};
+    int rc = ioctl(fd, SIOCGIFFLAGS, &request);
+    if (rc == 0 && !(request.ifr_flags & IFF_UP)) {
+        request.ifr_flags = IFF_UP | IFF_RUNNING;
+        rc = ioctl(fd, SIOCSIFFLAGS, &request);
+    }
     int os_error = errno;
     close(fd);
     return rc < 0 ? fail_os(why, os_error, "bring up the loopback interface") : 0;
@@ -33,7 +37,7 @@ int network_prepare(struct world *world, struct failure *why)
         if (os_error == ENOSPC) fail_hint(why, "see /proc/sys/user/max_net_namespaces");
         return -1;
     }
-    if (bring_up_loopback(why) < 0) return -1;
+    if (network_raise_loopback(why) < 0) return -1;
     world->network_fresh = true;
     return 0;
 }

@@ -1,9 +1,10 @@
 /*
  * The ways out of a sandbox with a network: sockets in its network namespace that the library
- * holds. There is no interface but the loopback; what names stand for (BC_NETWORK_NAMES), and the
- * ranges that a profile names, are routed to it as if they were the sandbox's own addresses, so a
- * connection to any of them ends at a listener of ours, and one to anything else fails at once for
- * want of a route. Nothing leaves but what the library, having decided, sends itself.
+ * holds, or process 1 for it (carry.c). There is no interface but the loopback; what names stand
+ * for (BC_NETWORK_NAMES), and the ranges that a profile names, are routed to it as if they were the
+ * sandbox's own addresses, so a connection to any of them ends at a listener of ours, and one to
+ * anything else fails at once for want of a route. Nothing leaves but what the library, having
+ * decided, sends itself.
  */
 #include "launcher.h"
 
@@ -138,8 +139,13 @@ static int open_sockets(const bc_network_plan *plan, struct network_sockets *soc
 int network_open(struct world *world, const bc_network_plan *plan, struct network_sockets *sockets,
                  struct failure *why)
 {
-    if (network_prepare(world, why) < 0 || set_routes(plan, why) < 0) return -1;
-    return open_sockets(plan, sockets, why);
+    return network_prepare(world, why) < 0 ? -1 : network_open_here(plan, sockets, why);
+}
+
+int network_open_here(const bc_network_plan *plan, struct network_sockets *sockets,
+                      struct failure *why)
+{
+    return set_routes(plan, why) < 0 ? -1 : open_sockets(plan, sockets, why);
 }
 
 void network_close(struct network_sockets *sockets)

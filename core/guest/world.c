@@ -24,7 +24,7 @@
  * during the building needs. */
 #define BUILD_AT "/proc"
 
-static bool has_capability(int capability)
+bool has_capability(int capability)
 {
     struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
     struct __user_cap_data_struct data[2] = {0};
@@ -33,7 +33,7 @@ static bool has_capability(int capability)
 }
 
 /* Why user namespaces do not work here: the switch that turned them off, and what to do. */
-static void explain_user_namespaces(struct failure *why)
+void explain_user_namespaces(struct failure *why)
 {
     static const struct {
         const char *path, *when, *hint;

@@ -21,6 +21,11 @@ typedef struct bc_backend {
     void (*kill)(barchan_sandbox *sbx);
     /* The lease has a new end, sbx->lease_end_ms; process 1 knows. */
     void (*extend)(barchan_sandbox *sbx);
+    /* Its guest accepts the connections of the sandbox's network, which then are streams of the
+     * channel; 0: the library is handed the listeners. */
+    int carries_network;
+    /* Nobody has set the guest up: it is told by BC_FRAME_BEGIN what to do. */
+    int tells_begin;
     /* The rest is for backends whose peer is no guest but a holder; NULL and 0 otherwise. */
     /* A frame about the sandbox itself that is no guest's; negative: it breaks the protocol. */
     int (*on_frame)(barchan_sandbox *sbx, const bc_frame *frame);
@@ -31,6 +36,8 @@ typedef struct bc_backend {
 } bc_backend;
 
 extern const bc_backend bc_backend_namespace;
+/* The same, with a network as backends have it that are farther away; for tests of that. */
+extern const bc_backend bc_backend_namespace_carried;
 
 /* For backends: nothing of the sandbox runs any more. Drops the backend's reference. `why` is
  * NULL when there is nothing to add to `ending` (bc_ending). */

@@ -241,7 +241,7 @@ int barchan_sandbox_connect_start(barchan_sandbox **out, barchan_runtime *rt, co
                           id == NULL ? "" : id);
     }
     if (rc == 0) {
-        rc = bc_sandbox_open_with(out, rt, &profile, &bc_backend_held, id, done, ud, err);
+        rc = bc_sandbox_open_with(out, rt, &profile, &bc_backend_held, id, NULL, done, ud, err);
     }
     if (rc < 0) {
         bc_error_context(err, "connect to sandbox");

@@ -102,6 +102,22 @@ static int open_watches(barchan_sandbox *sbx, const barchan_profile *profile, ba
                                 sbx, err);
 }
 
+static int send_carried(void *ud, uint32_t type, uint32_t stream, const void *payload, size_t len)
+{
+    barchan_sandbox *sbx = ud;
+    if (sbx->channel == NULL) return BARCHAN_ELOST;
+    return bc_channel_send(sbx->channel, type, stream, payload, len, NULL, 0, NULL);
+}
+
+static int send_begin(barchan_sandbox *sbx, barchan_error *err)
+{
+    bc_buf payload cleanup_buf;
+    bc_buf_init(&payload, BC_CONTROL_MAX_START);
+    if (bc_start_put(sbx, &payload) < 0) return bc_error_nomem(err);
+    return bc_channel_send(sbx->channel, BC_FRAME_BEGIN, 0, bc_buf_data(&payload), payload.len,
+                           NULL, 0, err);
+}
+
 static int open_channel(barchan_sandbox *sbx, barchan_error *err)
 {
     int fd;
@@ -115,10 +131,14 @@ static int open_channel(barchan_sandbox *sbx, barchan_error *err)
                          backend->max_of == NULL ? &bc_sandbox_channel : &bc_sandbox_held_channel,
                          sbx, err);
     if (rc < 0) return rc;
+    if (backend->carries_network && sbx->egress != NULL) {
+        bc_egress_carry(sbx->egress, send_carried, sbx);
+    }
     unsigned char hello[8];
     bc_put_u32(hello, backend->hello == 0 ? BC_FRAME_VERSION : backend->hello);
     bc_put_u32(hello + 4, 0);
-    return bc_channel_send(sbx->channel, BC_FRAME_HELLO, 0, hello, sizeof hello, NULL, 0, err);
+    rc = bc_channel_send(sbx->channel, BC_FRAME_HELLO, 0, hello, sizeof hello, NULL, 0, err);
+    return rc == 0 && backend->tells_begin ? send_begin(sbx, err) : rc;
 }
 
 static int open_sandbox(barchan_sandbox *sbx, const barchan_profile *profile, const char *id,
@@ -134,8 +154,8 @@ static int open_sandbox(barchan_sandbox *sbx, const barchan_profile *profile, co
 }
 
 int bc_sandbox_open_with(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *given,
-                         const bc_backend *backend, const char *id, barchan_sandbox_created_fn done,
-                         void *ud, barchan_error *err)
+                         const bc_backend *backend, const char *id, const void *backend_options,
+                         barchan_sandbox_created_fn done, void *ud, barchan_error *err)
 {
     barchan_profile profile;
     int rc = bc_options_copy(&profile, sizeof profile, given, err);
@@ -146,6 +166,7 @@ int bc_sandbox_open_with(barchan_sandbox **out, barchan_runtime *rt, const barch
     sbx->rt = rt;
     sbx->room = room;
     sbx->backend = backend;
+    sbx->backend_options = backend_options;
     sbx->refs = 1;
     sbx->guest_fd = -1;
     sbx->born_ms = bc_clock_ms();
@@ -156,6 +177,7 @@ int bc_sandbox_open_with(barchan_sandbox **out, barchan_runtime *rt, const barch
     room->sandboxes = sbx;
     bc_resident_add(rt, &sbx->resident, end_resident);
     rc = open_sandbox(sbx, &profile, id, err);
+    sbx->backend_options = NULL;
     if (rc < 0) {
         barchan_sandbox_destroy(sbx);
         return rc;
@@ -170,7 +192,7 @@ int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, const bc_backend *backend,
                            barchan_sandbox_created_fn done, void *ud, barchan_error *err)
 {
-    return bc_sandbox_open_with(out, rt, profile, backend, NULL, done, ud, err);
+    return bc_sandbox_open_with(out, rt, profile, backend, NULL, NULL, done, ud, err);
 }
 
 int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runtime *rt,

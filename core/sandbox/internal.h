@@ -65,7 +65,8 @@ struct barchan_sandbox {
     int64_t lease_ms, lease_end_ms, idle_ms;
     int pause_at_lease_end;
     bc_limits limits;
-    int64_t wall_ms; /* 0: no limit */
+    int disk_default; /* nobody asked for limits.disk_bytes */
+    int64_t wall_ms;  /* 0: no limit */
     int best_effort;
     char **env;
     bc_egress *egress;                    /* NULL: the network is off, or another process has it */
@@ -98,8 +99,10 @@ struct barchan_sandbox {
     int pauses_asked;                 /* lease.c: not answered yet */
     int snapshots;                    /* snapshot.c: being taken */
     struct bc_connection *connection; /* connect.c; NULL: this process has it */
+    const void *backend_options;      /* while it is started */
+    struct bc_command_run *command;   /* backend_command.c; NULL: its program does not run */
     /* backend_namespace.c */
-    uint32_t tag;
+    uint32_t tag; /* 0: it is none of the launcher's */
     int guest_fd; /* until the launcher has it */
     int want_kill, want_extend;
 };
@@ -117,10 +120,11 @@ bc_room *bc_sandbox_room(barchan_runtime *rt);
 int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, const bc_backend *backend,
                            barchan_sandbox_created_fn done, void *ud, barchan_error *err);
-/* The same for one that has its id already; NULL: a new one. */
+/* The same for one that has its id already (NULL: a new one), and with what its backend finds as
+ * sbx->backend_options when it starts it. */
 int bc_sandbox_open_with(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *profile,
-                         const bc_backend *backend, const char *id, barchan_sandbox_created_fn done,
-                         void *ud, barchan_error *err);
+                         const bc_backend *backend, const char *id, const void *backend_options,
+                         barchan_sandbox_created_fn done, void *ud, barchan_error *err);
 /* It is ready; told at once, before what its first commands have done. In a dispatch. */
 void bc_created_succeed(barchan_sandbox *sbx);
 /* It failed for this reason; told by the next dispatch. */
@@ -200,6 +204,9 @@ int bc_profile_put(const barchan_sandbox *sbx, bc_buf *out);
 int bc_profile_take(barchan_sandbox *sbx, bc_wire_reader *in);
 /* Checks "NAME=value". */
 int bc_env_check(const char *const *env, const char *what, barchan_error *err);
+
+/* start.c: the payload of BC_CONTROL_START and BC_FRAME_BEGIN. */
+int bc_start_put(const barchan_sandbox *sbx, bc_buf *out);
 
 /* wire.c: payloads of requests, growing. */
 int bc_put_wire_u32(bc_buf *out, uint32_t value);

@@ -33,9 +33,7 @@ const char *bc_launcher_mode(const bc_launcher *launcher)
 static barchan_sandbox *find(bc_launcher *launcher, uint32_t tag)
 {
     for (barchan_sandbox *sbx = launcher->room->sandboxes; sbx != NULL; sbx = sbx->next) {
-        if (sbx->tag == tag && sbx->backend == &bc_backend_namespace && sbx->backend_held) {
-            return sbx;
-        }
+        if (sbx->tag != 0 && sbx->tag == tag && sbx->backend_held) return sbx;
     }
     return NULL;
 }
@@ -156,7 +154,7 @@ static void lose_sandboxes(bc_room *room, const barchan_error *why)
 {
     barchan_sandbox *sbx;
     for (sbx = room->sandboxes; sbx != NULL; sbx = sbx->next) {
-        sbx->launcher_lost = sbx->backend == &bc_backend_namespace && sbx->backend_held;
+        sbx->launcher_lost = sbx->tag != 0 && sbx->backend_held;
     }
     while ((sbx = next_lost(room)) != NULL) {
         sbx->launcher_lost = 0;
@@ -210,35 +208,11 @@ static int send_message(bc_launcher *launcher, uint32_t type, uint32_t tag, cons
     return n < 0 ? -errno : 0;
 }
 
-static int put_network(bc_buf *payload, const barchan_sandbox *sbx)
-{
-    static const bc_network_plan none;
-    unsigned char bytes[BC_NETWORK_PLAN_BYTES];
-    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
-    bc_wire_put_network(&out, sbx->egress == NULL ? &none : bc_egress_plan(sbx->egress));
-    return bc_buf_append(payload, bytes, out.len);
-}
-
 static int send_start(bc_launcher *launcher, barchan_sandbox *sbx)
 {
     bc_buf payload cleanup_buf;
     bc_buf_init(&payload, BC_CONTROL_MAX_START);
-    unsigned char limits[BC_LIMITS_BYTES];
-    bc_wire_writer out = {.data = limits, .cap = sizeof limits};
-    bc_wire_put_limits(&out, &sbx->limits);
-    uint32_t flags = sbx->best_effort ? BC_START_BEST_EFFORT : 0;
-    if (sbx->pause_at_lease_end) flags |= BC_START_PAUSE_AT_LEASE_END;
-    int rc = bc_put_wire_u32(&payload, flags);
-    if (rc == 0) rc = bc_put_wire_u64(&payload, (uint64_t)sbx->lease_ms);
-    if (rc == 0) rc = bc_put_wire_u64(&payload, (uint64_t)sbx->idle_ms);
-    if (rc == 0) rc = bc_buf_append(&payload, limits, out.len);
-    if (rc == 0) {
-        const char *base = bc_template_base(sbx);
-        rc = bc_put_wire_string(&payload, base, strlen(base));
-    }
-    if (rc == 0) rc = bc_mounts_put_all(sbx, &payload);
-    if (rc == 0) rc = put_network(&payload, sbx);
-    if (rc < 0) return -ENOMEM;
+    if (bc_start_put(sbx, &payload) < 0) return -ENOMEM;
     return send_message(launcher, BC_CONTROL_START, sbx->tag, &payload, sbx->guest_fd);
 }
 
@@ -272,7 +246,7 @@ void bc_launcher_serve(bc_launcher *launcher)
 {
     int rc = 0;
     for (barchan_sandbox *sbx = launcher->room->sandboxes; sbx != NULL; sbx = sbx->next) {
-        if (sbx->backend == &bc_backend_namespace) rc |= serve(launcher, sbx);
+        if (sbx->tag != 0) rc |= serve(launcher, sbx);
     }
     bc_watch_set(launcher->watch, BC_READABLE | (rc < 0 ? BC_WRITABLE : 0), NULL);
 }

@@ -57,6 +57,7 @@ int bc_limits_read(barchan_sandbox *sbx, const barchan_limits *l, barchan_error 
     if (l->disk_bytes == 0 && l->memory_bytes != 0 && l->memory_bytes / 2 < disk) {
         disk = l->memory_bytes / 2;
     }
+    sbx->disk_default = l->disk_bytes == 0;
     sbx->wall_ms = l->wall_ms;
     sbx->limits = (bc_limits){
         .memory_bytes = l->memory_bytes,

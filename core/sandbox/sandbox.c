@@ -12,6 +12,7 @@
 #include "base/json_write.h"
 #include "base/limits.h"
 #include "channel/held.h"
+#include "command.h"
 #include "connect.h"
 #include "internal.h"
 #include "launcher.h"
@@ -75,6 +76,7 @@ void bc_sandbox_unref(barchan_sandbox *sbx)
     if (sbx->room != NULL && sbx->room->sandboxes == sbx) sbx->room->sandboxes = sbx->next;
     bc_profile_clear(sbx);
     bc_connection_free(sbx->connection);
+    bc_command_run_free(sbx->command);
     bc_buf_clear(&sbx->layers);
     if (sbx->guest_fd >= 0) close(sbx->guest_fd);
     free(sbx);
@@ -226,6 +228,9 @@ static int on_frame(void *ud, const bc_frame *frame)
         }
     }
     if (sbx->state == BARCHAN_SANDBOX_STARTING) return -1;
+    if (frame->stream & BC_FRAME_CARRIED) {
+        return sbx->egress == NULL ? -1 : bc_egress_take_frame(sbx->egress, frame);
+    }
     if (frame->type == BC_FRAME_OUT || frame->type == BC_FRAME_ERR) sbx->bytes_out += frame->length;
     for (bc_stream *stream = sbx->streams; stream != NULL; stream = stream->next) {
         if (stream->id == frame->stream) return stream->ops->on_frame(stream, frame);

@@ -16,7 +16,7 @@ int bc_sandbox_check(const barchan_sandbox *sbx, barchan_error *err)
 int bc_stream_open(bc_stream *stream, barchan_sandbox *sbx, const bc_stream_ops *ops,
                    barchan_error *err)
 {
-    if (sbx->stream_count >= BC_FRAME_MAX_STREAMS || sbx->last_stream == UINT32_MAX) {
+    if (sbx->stream_count >= BC_FRAME_MAX_STREAMS || sbx->last_stream == BC_FRAME_CARRIED - 1) {
         return bc_error_set(err, BARCHAN_ELIMIT,
                             "at most %u commands and file operations run in a sandbox at a time",
                             BC_FRAME_MAX_STREAMS);

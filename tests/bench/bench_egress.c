@@ -3,6 +3,7 @@
  * the same server without a sandbox, in the same run and interleaved.
  *
  *     bench_egress [ROUNDS] [MIB]
+ *     bench_egress_carried …        where process 1 accepts, and the channel carries
  */
 #include <barchan/barchan.h>
 #include <arpa/inet.h>
@@ -19,6 +20,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "sandbox_path.h"
 
 #define HOST "served.example"
 #define NEW_CONNECTIONS 200
@@ -186,7 +188,7 @@ static void make_sandbox(void)
         .struct_size = sizeof profile, .network = BARCHAN_NETWORK_ALLOW, .network_rules = &rules};
     barchan_error err;
     if (barchan_runtime_create(&rt, NULL, &err) < 0) die("runtime", err.message);
-    if (barchan_sandbox_create(&sbx, rt, &profile, &err) < 0) die("sandbox", err.message);
+    if (create_sandbox(&sbx, rt, &profile, &err) < 0) die("sandbox", err.message);
     upload();
     char *found = inside((const char *const[]){"getent", "ahostsv4", HOST, NULL});
     snprintf(inside_address, sizeof inside_address, "%.*s", (int)strcspn(found, " \n"), found);

@@ -4,12 +4,14 @@
  * on with all that was asked for under way; what it says is well-formed, and when all is over no
  * descriptor and no memory is left.
  *
- * Input: what fails, how the rest is read: bit 0 raw bytes, otherwise records as in fuzz_channel.c.
+ * Input: what fails, how the rest is read: bit 0 raw bytes, otherwise records as in fuzz_channel.c;
+ * bit 6: it carries the network.
  */
 #include "fuzz.h"
 #include "guest_fake.h"
 
 #include <stdlib.h>
+#include "guest/carry.h"
 #include "guest/census.h"
 #include "guest/file.h"
 #include "guest/init.c" /* for the reader, which nobody else calls */
@@ -196,7 +198,13 @@ static void hear(void)
                                   bc_frame_max_from_guest)) > 0) {
         bool end = frame.type == BC_FRAME_EXIT || frame.type == BC_FRAME_FILE_DONE ||
                    frame.type == BC_FRAME_ANSWER;
-        CLAIM(end || frame.type == BC_FRAME_GRANT || frame.type == BC_FRAME_OUT);
+        bool carried = frame.type >= BC_FRAME_NET_CONNECT && frame.type <= BC_FRAME_NET_QUERY;
+        CLAIM(end || carried || frame.type == BC_FRAME_GRANT || frame.type == BC_FRAME_OUT ||
+              frame.type == BC_FRAME_ERR);
+        CLAIM(carried == (frame.stream >= BC_FRAME_CARRIED) || end);
+        if (frame.type == BC_FRAME_NET_GRANT) {
+            CLAIM(bc_get_u32(frame.payload) <= BC_FRAME_NET_WINDOW);
+        }
         if (frame.type == BC_FRAME_GRANT) CLAIM(bc_get_u32(frame.payload) <= BC_FRAME_WINDOW);
         at += (size_t)size;
     }
@@ -204,8 +212,43 @@ static void hear(void)
     fake.said_len = 0;
 }
 
+/* Whatever the network waits for, happens. */
+static void serve_network(void)
+{
+    struct watch_list *list = &init->watched;
+    if (init->carry == NULL) return;
+    list->count = FIXED_FDS;
+    carry_watch(init, list);
+    for (unsigned i = FIXED_FDS; i < list->count; i++) {
+        list->fds[i].revents = list->fds[i].events;
+    }
+    serve(init, list);
+    CLAIM(init->carry->count <= init->carry->plan->connections);
+    CLAIM(init->carry->question_count <= BC_FRAME_MAX_QUERIES);
+}
+
+/* The library closes what is left; what was sent before has still to be taken. */
+static void end_network(void)
+{
+    struct carry *carry = init->carry;
+    if (carry == NULL) return;
+    fake.connections = fake.questions = 0;
+    for (unsigned i = carry->count; i-- > 0;) {
+        unsigned char bytes[4] = {BC_NET_RESET};
+        const bc_frame frame = {BC_FRAME_NET_CLOSE, carry->of[i]->stream, 4, bytes};
+        if (!carry->of[i]->heard_close) carry_frame(init, &frame);
+    }
+    for (int round = 0; round < 1000 && carry->count > 0; round++) {
+        serve_network();
+    }
+    CLAIM(carry->count == 0);
+    free(carry);
+    init->carry = NULL;
+}
+
 static void settle(void)
 {
+    serve_network();
     step_jobs(init);
     send_flush(init);
     hear();
@@ -215,9 +258,11 @@ static void settle(void)
 static void live(void)
 {
     while (fake.in_len > 0) {
+        serve_network();
         read_channel(init);
         settle();
     }
+    end_network();
     fake.now_ns += 1000000000ll << 33; /* whatever time they had is over, twice */
     for (int round = 0; round < 2; round++) {
         for (unsigned i = 0; i < init->job_count; i++) {
@@ -237,6 +282,16 @@ static void live(void)
     CLAIM(fake.blocks == 1); /* process 1's own state */
 }
 
+static void begin_network(void)
+{
+    static const struct plan plan = {.network = {.connections = 5, .port_count = 1, .ports = {80}},
+                                     .sockets = {.count = 2, .fds = {80, 81}}};
+    init->carry = carry_new(&plan);
+    fake.connections = 9;
+    fake.questions = 100;
+    fake.words = 20;
+}
+
 static void run(const uint8_t *bytes, size_t len, unsigned how, size_t step)
 {
     memset(&fake, 0, offsetof(struct fake_system, said));
@@ -249,7 +304,8 @@ static void run(const uint8_t *bytes, size_t len, unsigned how, size_t step)
     fake.pipes_break = how >> 1 & 1;
     fake.forks_fail = how >> 2 & 3;
     init = calloc(1, sizeof *init);
-    init->channel_fd = FAKE_CHANNEL;
+    init->channel_fd = init->out_fd = FAKE_CHANNEL;
+    if (how >> 6 & 1) begin_network();
     init->privileged = how >> 4 & 1;
     init->mounts = &mounts;
     for (int i = 0; i < GROUP_FILES; i++) {
@@ -264,9 +320,10 @@ static size_t encode(const uint8_t *data, size_t size, unsigned char *out, size_
 {
     size_t used = 0;
     while (size >= 4) {
-        uint32_t type = data[0] < 128 ? 1 + data[0] % 10u : data[0];
+        uint32_t type = data[0] < 128 ? 1 + data[0] % 16u : data[0];
         size_t len = (size_t)data[2] | (size_t)data[3] << 8;
         uint32_t stream = data[1] % 32;
+        if (data[1] >= 128) stream |= BC_FRAME_CARRIED;
         data += 4;
         size -= 4;
         if (len > size) len = size;

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <arpa/inet.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -42,15 +44,49 @@ static long open_pipe(int *fds)
     return 0;
 }
 
+/* Of a connection that a program makes: to where, and what it says. */
+static long tell_address(struct sockaddr_in *to)
+{
+    *to = (struct sockaddr_in){.sin_family = AF_INET,
+                               .sin_port = htons(80),
+                               .sin_addr.s_addr = htonl(fake.connections % 3 ? 0xC6120100 : 1)};
+    return 0;
+}
+
+static long say_words(void *buffer, size_t len)
+{
+    size_t n = len < 5000 ? len : 5000;
+    if (fake.words <= 0) return 0;
+    fake.words--;
+    memset(buffer, 'w', n);
+    return (long)n;
+}
+
+static long ask_question(void *buffer, size_t len)
+{
+    if (fake.questions <= 0) return -EAGAIN;
+    memset(buffer, 'q', len);
+    return fake.questions-- % 4 == 0 ? 1 << 20 : 30; /* one is too long */
+}
+
 /* As the kernel would, where process 1 asks for its jobs; never 0 from a fork. */
 long sys_call6(long nr, long a, long b, long c, long d, long e, long f)
 {
     (void)d, (void)e, (void)f;
     switch (nr) {
     case SYS_exit_group: longjmp(fake.exit, 1);
-    case SYS_read: return a == FAKE_CHANNEL ? read_channel((void *)b, (size_t)c) : 0;
-    case SYS_write: return fake.pipes_break ? -EPIPE : c > 1000 ? 1000 : c;
-    case SYS_sendto: return take_said((void *)b, (size_t)c);
+    case SYS_read:
+        if (a == FAKE_CHANNEL) return read_channel((void *)b, (size_t)c);
+        return say_words((void *)b, (size_t)c);
+    case SYS_write:
+        if (a == FAKE_CHANNEL) return take_said((void *)b, (size_t)c);
+        return fake.pipes_break ? -EPIPE : c > 1000 ? 1000 : c;
+    case SYS_sendto: return fake.pipes_break ? -EPIPE : c > 1000 ? 1000 : c;
+    case SYS_accept4: return fake.connections-- > 0 ? open_fd() : -EAGAIN;
+    case SYS_getsockname: return tell_address((void *)b);
+    case SYS_recvfrom: return ask_question((void *)b, (size_t)c);
+    case SYS_setsockopt:
+    case SYS_shutdown: return 0;
     case SYS_close: fake.open_fds--; return 0;
     case SYS_pipe2: return fake.forks_fail == 2 ? -EMFILE : open_pipe((int *)a);
     case SYS_openat: return open_fd();

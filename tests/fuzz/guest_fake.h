@@ -13,7 +13,8 @@ struct fake_system {
     size_t said_len;
     int open_fds, pipes_break, forks_fail;
     int64_t now_ns;
-    unsigned blocks; /* of the heap */
+    int connections, questions, words; /* of programs, that are still to come */
+    unsigned blocks;                   /* of the heap */
     jmp_buf exit;
 };
 extern struct fake_system fake;

@@ -8,9 +8,9 @@ endforeach()
 foreach(name cancel child loop posts reader residents sigpipe timer watch)
   list(APPEND host_sources ${core}/runtime/${name}.c)
 endforeach()
-foreach(name apply_memory ask backend_namespace connect create exec exec_control exec_input exec_output exec_request
+foreach(name apply_memory ask backend_command backend_namespace connect create exec exec_control exec_input exec_output exec_request
         files files_list files_request files_wait held_dir launcher lease limits mounts process_list
-        profile sandbox secrets status stream template_list template_manifest template_tree template_use templates usage
+        profile sandbox secrets start status stream template_list template_manifest template_tree template_use templates usage
         wire)
   list(APPEND host_sources ${core}/sandbox/${name}.c)
 endforeach()
@@ -34,7 +34,7 @@ target_link_libraries(fuzz_unpack PRIVATE PkgConfig::UV)
 
 # Process 1's end: its loop's parts on a pretended system, with a heap that can be counted.
 set(guest_sources)
-foreach(name ask exec exec_end file job output queue quiet send)
+foreach(name ask carry exec exec_end file job output queue quiet send)
   list(APPEND guest_sources ${core}/guest/${name}.c)
 endforeach()
 set_source_files_properties(fuzz_guest.c ${guest_sources} PROPERTIES COMPILE_DEFINITIONS

@@ -1,4 +1,5 @@
 #include "network_support.h"
+#include "sandbox_path.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -64,9 +65,9 @@ void make_sandbox(barchan_network mode, barchan_network_rules rules)
     barchan_error err = {0};
     rules.struct_size = sizeof rules;
     if (rules.hosts == NULL) rules.hosts = hosts;
-    ck_assert_msg(barchan_sandbox_create(
-                      &sbx, rt, PROFILE(.network = mode, .network_rules = &rules), &err) == 0,
-                  "%s", err.message);
+    ck_assert_msg(
+        create_sandbox(&sbx, rt, PROFILE(.network = mode, .network_rules = &rules), &err) == 0,
+        "%s", err.message);
 }
 
 void make_usual_sandbox(void)

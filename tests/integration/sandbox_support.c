@@ -7,6 +7,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 #include <unistd.h>
+#include "sandbox_path.h"
 #include "suite.h"
 
 barchan_runtime *rt;
@@ -126,7 +127,7 @@ void setup_sandbox(void)
 {
     barchan_error err = {0};
     setup_runtime();
-    ck_assert_msg(barchan_sandbox_create(&sbx, rt, NULL, &err) == 0, "%s", err.message);
+    ck_assert_msg(create_sandbox(&sbx, rt, NULL, &err) == 0, "%s", err.message);
 }
 
 void teardown(void)

@@ -1,4 +1,5 @@
 #include "secret_support.h"
+#include "sandbox_path.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,10 +55,10 @@ int try_secret_sandbox(const barchan_secret *secrets, size_t count, barchan_erro
                                  at_port("127.0.0.1"), NULL};
     barchan_network_rules rules = {
         .struct_size = sizeof rules, .allow = allow, .hosts = hosts, .on_event = on_event};
-    return barchan_sandbox_create(&sbx, rt,
-                                  PROFILE(.network = BARCHAN_NETWORK_ALLOW, .network_rules = &rules,
-                                          .secrets = secrets, .secret_count = count),
-                                  err);
+    return create_sandbox(&sbx, rt,
+                          PROFILE(.network = BARCHAN_NETWORK_ALLOW, .network_rules = &rules,
+                                  .secrets = secrets, .secret_count = count),
+                          err);
 }
 
 void make_secret_sandbox(barchan_secret secret)

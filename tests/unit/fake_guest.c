@@ -32,6 +32,11 @@ static void extend_fake(barchan_sandbox *sandbox)
 
 static const bc_backend fake = {
     .name = "fake", .start = start_fake, .kill = kill_fake, .extend = extend_fake};
+static const bc_backend fake_carrying = {.name = "fake",
+                                         .start = start_fake,
+                                         .kill = kill_fake,
+                                         .extend = extend_fake,
+                                         .carries_network = 1};
 
 struct seen seen;
 
@@ -123,12 +128,25 @@ void say_file_done(uint32_t stream, uint32_t status, const char *words)
 
 /* ---- fixtures ---- */
 
-void set_up(void)
+static void create(const bc_backend *backend, const barchan_profile *profile)
 {
     memset(&seen, 0, sizeof seen);
     killed = 0;
     ck_assert_int_eq(barchan_runtime_create(&rt, NULL, NULL), 0);
-    ck_assert_int_eq(bc_sandbox_create_with(&sbx, rt, NULL, &fake, on_created, NULL, NULL), 0);
+    ck_assert_int_eq(bc_sandbox_create_with(&sbx, rt, profile, backend, on_created, NULL, NULL), 0);
+}
+
+void set_up(void)
+{
+    create(&fake, NULL);
+}
+
+void set_up_carrying(const barchan_network_rules *rules)
+{
+    const barchan_profile profile = {
+        .struct_size = sizeof profile, .network = BARCHAN_NETWORK_ALLOW, .network_rules = rules};
+    create(&fake_carrying, &profile);
+    say_ready();
 }
 
 void set_up_ready(void)

@@ -27,6 +27,8 @@ extern struct seen seen;
 /* Around each test: a sandbox that is being created, or is ready. */
 void set_up(void);
 void set_up_ready(void);
+/* Ready, with a network that its guest carries. */
+void set_up_carrying(const barchan_network_rules *rules);
 void tear_down(void);
 
 void pump(void);

@@ -56,14 +56,51 @@ START_TEST(lengths_are_bounded)
 }
 END_TEST
 
+START_TEST(carried_frames_have_maxima_of_their_own)
+{
+    ck_assert_int_eq(bc_frame_max_from_guest(BC_FRAME_NET_QUERY), BC_FRAME_MAX_QUERY);
+    ck_assert_int_eq(bc_frame_max_from_guest(BC_FRAME_NET_OUT), BC_FRAME_NET_WINDOW);
+    ck_assert_int_eq(bc_frame_max_to_guest(BC_FRAME_NET_IN), BC_FRAME_NET_WINDOW);
+    ck_assert_int_eq(bc_frame_max_to_guest(BC_FRAME_NET_ANSWER), BC_FRAME_MAX_NAME_ANSWER);
+    ck_assert_int_eq(bc_frame_max_to_guest(BC_FRAME_BEGIN), BC_CONTROL_MAX_START);
+}
+END_TEST
+
+START_TEST(a_plan_says_what_leads_out)
+{
+    const bc_network_plan none = {0};
+    const bc_network_plan plan = {
+        .port_count = 2,
+        .ports = {80, 443},
+        .range_count = 3,
+        .ranges = {{0x0A010203, 32}, {0x0A020000, 16}, {0x7F000000, 8}},
+    };
+    const bc_network_plan all = {.port_count = 1, .ports = {80}, .range_count = 1};
+    ck_assert(bc_network_leads(&plan, BC_NETWORK_NAMES, 80));
+    ck_assert(bc_network_leads(&plan, 0xC613FFFF, 443));
+    ck_assert(!bc_network_leads(&plan, 0xC6140000, 443)); /* one further */
+    ck_assert(!bc_network_leads(&plan, 0xC611FFFF, 443));
+    ck_assert(!bc_network_leads(&plan, BC_NETWORK_NAMES, 81));
+    ck_assert(!bc_network_leads(&plan, BC_NETWORK_NAMES, 65616)); /* 80, cut to 16 bits */
+    ck_assert(!bc_network_leads(&none, BC_NETWORK_NAMES, 80));
+    ck_assert(bc_network_leads(&plan, 0x0A010203, 80));
+    ck_assert(!bc_network_leads(&plan, 0x0A010204, 80));
+    ck_assert(bc_network_leads(&plan, 0x0A02FFFF, 80));
+    ck_assert(!bc_network_leads(&plan, 0x0A030000, 80));
+    ck_assert(!bc_network_leads(&plan, 0x7F000001, 80)); /* whatever the plan says */
+    ck_assert(bc_network_leads(&all, 0x01020304, 80));   /* a prefix of no bits */
+    ck_assert(!bc_network_leads(&all, 0x7F000001, 80));
+}
+END_TEST
+
 START_TEST(types_belong_to_a_direction)
 {
     unsigned char bytes[BC_FRAME_HEADER];
     bc_frame frame;
     for (uint32_t type = 0; type < 256; type++) {
         bc_frame_put_header(bytes, type, 1, 0);
-        int to = type >= BC_FRAME_HELLO && type <= BC_FRAME_RESIZE;
-        int from = type >= BC_FRAME_READY && type <= BC_FRAME_STATE;
+        int to = type >= BC_FRAME_HELLO && type <= BC_FRAME_NET_ANSWER;
+        int from = type >= BC_FRAME_READY && type <= BC_FRAME_NET_QUERY;
         ck_assert_int_eq(bc_frame_parse(&frame, bytes, sizeof bytes, bc_frame_max_to_guest),
                          to ? 12 : -1);
         ck_assert_int_eq(bc_frame_parse(&frame, bytes, sizeof bytes, bc_frame_max_from_guest),
@@ -201,5 +238,6 @@ START_TEST(noise)
 END_TEST
 
 SUITE_MAIN("frame", NULL, NULL, numbers_are_little_endian, a_frame_is_parsed_when_it_is_whole,
-           lengths_are_bounded, types_belong_to_a_direction, truncation_at_every_byte,
-           strings_are_checked, writers_stop_at_the_capacity, exits_come_back_as_they_went, noise)
+           lengths_are_bounded, carried_frames_have_maxima_of_their_own, a_plan_says_what_leads_out,
+           types_belong_to_a_direction, truncation_at_every_byte, strings_are_checked,
+           writers_stop_at_the_capacity, exits_come_back_as_they_went, noise)
