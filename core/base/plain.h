@@ -46,4 +46,18 @@ static inline size_t bc_ascii_bytes(const char *text, size_t len)
     return at;
 }
 
+/* The same for what is neither of two bytes. */
+static inline size_t bc_bytes_without(const char *text, size_t len, char a, char b)
+{
+    size_t at = 0;
+    uint64_t word;
+    for (; at + sizeof word <= len; at += sizeof word) {
+        memcpy(&word, text + at, sizeof word);
+        if ((bc_zero_bytes(word ^ BC_EACH_BYTE((unsigned char)a)) |
+             bc_zero_bytes(word ^ BC_EACH_BYTE((unsigned char)b))) != 0)
+            break;
+    }
+    return at;
+}
+
 #endif

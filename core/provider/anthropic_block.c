@@ -135,33 +135,27 @@ static int add_citation(bc_block *block, bc_json_span citation)
 int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delta,
                    barchan_error *err)
 {
-    /* The member of the delta, and where its text goes. */
-    static const struct {
-        const char *member, *field;
-    } known[] = {{"text", "text"},
-                 {"thinking", "thinking"},
-                 {"signature", "signature"},
-                 {"content", "content"},
-                 {"encrypted_content", "encrypted_content"}};
+    enum { TEXT, THINKING, SIGNATURE, CONTENT, ENCRYPTED, FIELDS, INPUT = FIELDS, CITATION, ALL };
+    bc_json_wanted members[ALL] = {
+        {.key = "text"},    {.key = "thinking"},          {.key = "signature"},
+        {.key = "content"}, {.key = "encrypted_content"}, {.key = "partial_json"},
+        {.key = "citation"}};
+    if (delta.data[0] != '{') return 0;
     bc_block *block = bc_block_find(reader, index);
-    bc_json_iter iter;
-    int rc = bc_json_iter_init(&iter, delta, err);
-    if (rc != 1) return rc;
     if (block == NULL) {
         return bc_error_set(err, BARCHAN_EPROTOCOL,
                             "a piece came for a content block that never began");
     }
     block->touched = 1;
-    rc = bc_turn_charge(&reader->total_bytes, delta.len);
-    while (rc == 0 && (rc = bc_json_iter_next(&iter, err)) == 1) {
-        rc = 0;
-        if (bc_json_iter_is(&iter, "partial_json")) rc = bc_text_append(&block->input, iter.value);
-        if (bc_json_iter_is(&iter, "citation")) rc = add_citation(block, iter.value);
-        for (size_t i = 0; rc == 0 && i < sizeof known / sizeof *known; i++) {
-            if (!bc_json_iter_is(&iter, known[i].member)) continue;
-            rc = add_to_field(block, known[i].field, iter.value);
-        }
-        if (rc < 0) return bc_turn_failed(rc, err);
+    int rc = bc_turn_charge(&reader->total_bytes, delta.len);
+    if (rc == 0) rc = bc_json_members(delta, members, ALL, err);
+    /* A text goes to the field of its own name. */
+    for (int i = 0; i < FIELDS && rc == 0; i++) {
+        if (members[i].value.len > 0) rc = add_to_field(block, members[i].key, members[i].value);
+    }
+    if (rc == 0) rc = bc_text_append(&block->input, members[INPUT].value);
+    if (rc == 0 && members[CITATION].value.len > 0) {
+        rc = add_citation(block, members[CITATION].value);
     }
     if (rc == 0) rc = show_fresh(reader, block, 0);
     return bc_turn_failed(rc, err);
