@@ -100,6 +100,12 @@
 /* Messages and tools of a request: Anthropic takes 100,000 messages. */
 #define BC_MODEL_MAX_MESSAGES 100000
 #define BC_MODEL_MAX_TOOLS 1024
+/* What a model keeps of conversations that it sent, so as not to read and render them again: text
+ * and rendered form of the longest without pictures (1,000,000 tokens), of a few that take turns.
+ * Below the least, reading anew takes microseconds. */
+#define BC_MODEL_KEPT_CONVERSATIONS 4
+#define BC_MODEL_MAX_KEPT_BYTES (16u << 20)
+#define BC_MODEL_MIN_KEPT_BYTES 4096
 /* Parts of one message's content. */
 #define BC_MODEL_MAX_PARTS 4096
 

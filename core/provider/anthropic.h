@@ -6,7 +6,7 @@
 #include "provider.h"
 #include "text.h"
 
-int bc_anthropic_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_anthropic_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                         barchan_error *err);
 
 /* One content block while it arrives. */

@@ -9,12 +9,13 @@ enum { DEFAULT_MAX_TOKENS = 16000 };
 
 typedef struct writer {
     bc_out out;
-    const bc_request *request;
+    bc_request *request;
     bc_origin origin;
-    size_t last_turn; /* index of the last assistant message; 0: none */
-    int has_marks;    /* what is cached is marked in the body, not only at its top */
-    int is_own_turn;  /* the last turn went back as it came */
-    int is_mixed;     /* and waits for a tool that the server runs */
+    size_t last_turn;  /* index of the last assistant message, or past the end */
+    int has_marks;     /* what is cached is marked in the body, not only at its top */
+    int is_after_user; /* what was written last is a user message */
+    int is_own_turn;   /* the last turn went back as it came */
+    int is_mixed;      /* and waits for a tool that the server runs */
 } writer;
 
 static void put_cache_mark(bc_out *out)
@@ -226,7 +227,6 @@ static int put_user(writer *w, size_t *index, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL,
                             "messages[%zu]: the content is blank, which Anthropic refuses", *index);
     }
-    if (w->has_marks && at == w->last_turn && at > 0) mark_last_block(&w->out);
     bc_out_close(&w->out, ']');
     bc_out_close(&w->out, '}');
     *index = at;
@@ -267,19 +267,39 @@ static size_t last_turn(const bc_request *request)
     size_t at = request->message_count;
     while (at > 0 && request->messages[at - 1].role != BC_ROLE_ASSISTANT)
         at--;
-    return at > 0 ? at - 1 : 0;
+    return at > 0 ? at - 1 : request->message_count;
+}
+
+/* On the last block of the user message that was just written. */
+static void mark_user(writer *w)
+{
+    bc_out *out = &w->out;
+    if (out->rc < 0) return;
+    out->buf->len -= 2;
+    size_t at = out->buf->len - 1, before = out->buf->len;
+    mark_last_block(out);
+    bc_body_mark(w->request, at, out->buf->len - before);
+    bc_out_close(out, ']');
+    bc_out_close(out, '}');
 }
 
 static int put_messages(writer *w, barchan_error *err)
 {
+    bc_request *request = w->request;
     bc_out_open(&w->out, '[');
-    for (size_t at = 0; at < w->request->message_count;) {
-        const bc_message *message = &w->request->messages[at];
+    bc_body_settled(&w->out, request);
+    w->is_after_user = request->settled_count > 0 && !request->settled_is_turn;
+    for (size_t at = 0; at < request->message_count;) {
+        const bc_message *message = &request->messages[at];
         int is_turn = message->role == BC_ROLE_ASSISTANT;
+        if (w->has_marks && w->is_after_user && at == w->last_turn) mark_user(w);
+        bc_body_message(&w->out, request, at);
         int rc = is_turn ? put_assistant(w, message, err) : put_user(w, &at, err);
         if (rc < 0) return rc;
+        w->is_after_user = !is_turn;
         at += (size_t)is_turn;
     }
+    bc_body_messages_end(&w->out, request);
     bc_out_close(&w->out, ']');
     return 0;
 }
@@ -360,7 +380,7 @@ static void put_settings(writer *w, const bc_model_info *model)
     }
 }
 
-int bc_anthropic_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_anthropic_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                         barchan_error *err)
 {
     writer w = {.out = {.buf = body},

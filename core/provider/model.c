@@ -13,6 +13,7 @@ void bc_model_retain(barchan_model *model)
 static void free_model(barchan_model *model)
 {
     bc_replay_close(model->replay);
+    bc_history_clear(&model->history);
     free((char *)model->info.name);
     free((char *)model->info.base_url);
     if (model->info.api_key != NULL) {
@@ -226,6 +227,7 @@ int barchan_model_create(barchan_model **out, barchan_runtime *rt,
     if (model == NULL) return bc_error_nomem(err);
     model->rt = rt;
     model->references = 1;
+    bc_history_init(&model->history);
     rc = bc_options_copy(&o, sizeof o, options, err);
     if (rc == 0) rc = set_up(model, &o, err);
     if (rc < 0) {

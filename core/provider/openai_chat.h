@@ -6,7 +6,7 @@
 #include "provider.h"
 #include "text.h"
 
-int bc_openai_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_openai_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                      barchan_error *err);
 
 /* A tool call while it arrives. */

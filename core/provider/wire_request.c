@@ -55,14 +55,17 @@ static int make_headers(const barchan_model *model, const bc_request *request, b
     return rc;
 }
 
-int bc_wire_make(barchan_completion *c, const bc_request *request, barchan_error *err)
+int bc_wire_make(barchan_completion *c, bc_request *request, barchan_error *err)
 {
-    const barchan_model *model = c->model;
+    barchan_model *model = c->model;
     bc_wire_request *to = &c->request;
     bc_buf_init(&to->url, BC_HTTP_MAX_URL_BYTES);
     bc_buf_init(&to->body, BC_JSON_MAX_BYTES);
     int rc = model->provider->endpoint(&model->info, request, &to->url, err);
-    if (rc == 0) rc = model->provider->render(&model->info, request, &to->body, err);
+    if (rc == 0) {
+        rc = bc_history_render(&model->history, model->provider, &model->info, request, &to->body,
+                               err);
+    }
     if (rc < 0) return rc;
     rc = make_headers(model, request, to);
     if (rc == BARCHAN_ENOMEM) bc_error_nomem(err);
