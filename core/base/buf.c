@@ -81,11 +81,6 @@ int bc_buf_append_string(bc_buf *buf, const char *text)
     return bc_buf_append(buf, text, strlen(text));
 }
 
-int bc_buf_append_char(bc_buf *buf, char c)
-{
-    return bc_buf_append(buf, &c, 1);
-}
-
 int bc_buf_appendf(bc_buf *buf, const char *format, ...)
 {
     va_list args, again;

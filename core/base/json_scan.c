@@ -54,7 +54,7 @@ static int scan_string(bc_json_scan *scan, barchan_error *err)
     scan->escaped = 0;
     for (; scan->pos < scan->len; scan->pos++) {
         scan->pos += bc_plain_bytes(scan->text + scan->pos, scan->len - scan->pos);
-        if (scan->pos == scan->len) break;
+        if (scan->pos >= scan->len) break;
         unsigned char c = (unsigned char)scan->text[scan->pos];
         if (c == '"') {
             scan->end = ++scan->pos;

@@ -36,15 +36,19 @@ static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
 static void *reader_create(bc_reply *reply)
 {
     bc_anthropic_reader *reader = calloc(1, sizeof *reader);
-    if (reader != NULL) reader->reply = reply;
+    if (reader == NULL) return NULL;
+    reader->reply = reply;
+    bc_piece_init(&reader->piece);
     return reader;
 }
 
 static void reader_destroy(void *self)
 {
     if (self == NULL) return;
-    bc_blocks_clear(self);
-    free(self);
+    bc_anthropic_reader *reader = self;
+    bc_blocks_clear(reader);
+    bc_piece_clear(&reader->piece);
+    free(reader);
 }
 
 static bc_stop stop_of(const char *label)
@@ -159,7 +163,7 @@ static int on_message_start(bc_anthropic_reader *reader, bc_json_span message, b
 }
 
 static int on_block(bc_anthropic_reader *reader, const char *type,
-                    const bc_json_wanted members[MEMBERS], barchan_error *err)
+                    const bc_json_wanted members[MEMBERS], bc_json_span data, barchan_error *err)
 {
     int64_t index = bc_json_span_integer(members[INDEX].value, (int64_t)reader->block_count);
     bc_json_span start = members[BLOCK].value, delta = members[DELTA].value;
@@ -167,7 +171,7 @@ static int on_block(bc_anthropic_reader *reader, const char *type,
         return start.len > 0 ? bc_block_begin(reader, index, start, err) : 0;
     }
     if (strcmp(type, "content_block_delta") == 0) {
-        return delta.len > 0 ? bc_block_delta(reader, index, delta, err) : 0;
+        return delta.len > 0 ? bc_block_delta(reader, index, delta, data, err) : 0;
     }
     bc_block *block = bc_block_find(reader, index);
     return block != NULL ? bc_turn_failed(bc_block_stop(reader, block), err) : 0;
@@ -199,7 +203,9 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
         {.key = "type"},    {.key = "index"}, {.key = "content_block"}, {.key = "delta"},
         {.key = "message"}, {.key = "usage"}, {.key = "error"}};
     if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) return 0; /* some gateways */
-    int rc = bc_json_members(data, members, MEMBERS, reader->complete ? NULL : err);
+    int rc = reader->complete ? 0 : bc_block_piece(reader, data, err);
+    if (rc != 0) return rc < 0 ? rc : 0;
+    rc = bc_json_members(data, members, MEMBERS, reader->complete ? NULL : err);
     if (rc < 0) return reader->complete ? 0 : rc;
     int typed = bc_json_span_label(members[TYPE].value, type, sizeof type);
     if (!typed) snprintf(type, sizeof type, "%s", name);
@@ -213,7 +219,10 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
     if (strcmp(type, "message_start") == 0) {
         return on_message_start(reader, members[MESSAGE].value, err);
     }
-    if (strncmp(type, "content_block_", 14) == 0) return on_block(reader, type, members, err);
+    if (strncmp(type, "content_block_", 14) == 0) {
+        if (!typed) data.len = 0; /* its type is not in its data */
+        return on_block(reader, type, members, data, err);
+    }
     if (strcmp(type, "message_delta") == 0) return on_message_delta(reader, members, err);
     if (strcmp(type, "message_stop") != 0) return 0; /* ping, and what is not invented yet */
     reader->complete = 1;

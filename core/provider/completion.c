@@ -16,7 +16,7 @@ static void free_completion(barchan_completion *c)
     if (c->reader != NULL) c->model->provider->reader_destroy(c->reader);
     bc_reply_clear(&c->reply);
     bc_sse_clear(&c->sse);
-    bc_wire_forget(&c->request);
+    bc_wire_forget(c);
     bc_buf_clear(&c->body);
     json_decref(c->view);
     bc_model_release(c->model);

@@ -14,6 +14,7 @@ static void free_model(barchan_model *model)
 {
     bc_replay_close(model->replay);
     bc_history_clear(&model->history);
+    bc_buf_clear(&model->spare);
     free((char *)model->info.name);
     free((char *)model->info.base_url);
     if (model->info.api_key != NULL) {
@@ -228,6 +229,7 @@ int barchan_model_create(barchan_model **out, barchan_runtime *rt,
     model->rt = rt;
     model->references = 1;
     bc_history_init(&model->history);
+    bc_buf_init(&model->spare, BC_JSON_MAX_BYTES);
     rc = bc_options_copy(&o, sizeof o, options, err);
     if (rc == 0) rc = set_up(model, &o, err);
     if (rc < 0) {

@@ -12,6 +12,7 @@ typedef struct bc_http_room {
     CURLM *multi;
     bc_timer *timer;
     bc_http *requests; /* those that curl works on */
+    int64_t now_ms;    /* when curl was last called */
 } bc_http_room;
 
 struct bc_http {
@@ -21,10 +22,9 @@ struct bc_http {
     int in_multi;
     struct curl_slist *header_list;
     bc_http_handlers handlers;
-    bc_http_options options; /* the numbers; the pointers are not kept */
+    bc_http_options options; /* of its pointers the body alone is kept */
     char *host;              /* for messages */
     int plain;               /* the URL is http */
-    bc_buf body_out;         /* the request's body */
     bc_buf headers;          /* of the answer: lines, each ended by NUL */
     size_t header_bytes;     /* of all answers, interim ones too */
     int status;              /* 0 until the final head is complete */

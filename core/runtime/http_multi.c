@@ -1,6 +1,7 @@
 /* All requests of a runtime: one curl multi handle, its sockets and its timer. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "http_internal.h"
 
 typedef struct socket_watch {
@@ -27,6 +28,7 @@ static void act(bc_http_room *room, curl_socket_t fd, int flags)
 {
     bc_sigpipe state;
     int running;
+    room->now_ms = bc_clock_ms();
     bc_sigpipe_block(&state);
     curl_multi_socket_action(room->multi, fd, flags, &running);
     collect(room);
@@ -112,6 +114,7 @@ int bc_http_room_add(bc_http *http, barchan_error *err)
 {
     bc_http_room *room = http->room;
     bc_sigpipe state;
+    room->now_ms = bc_clock_ms();
     bc_sigpipe_block(&state);
     CURLMcode code = curl_multi_add_handle(room->multi, http->easy);
     bc_sigpipe_restore(&state);
@@ -129,6 +132,7 @@ int bc_http_room_add(bc_http *http, barchan_error *err)
 void bc_http_room_unpause(bc_http *http)
 {
     bc_sigpipe state;
+    http->room->now_ms = bc_clock_ms();
     bc_sigpipe_block(&state);
     curl_easy_pause(http->easy, CURLPAUSE_CONT);
     bc_sigpipe_restore(&state);
