@@ -3,6 +3,7 @@
 #ifndef BC_PROVIDER_OPENAI_CHAT_H
 #define BC_PROVIDER_OPENAI_CHAT_H
 
+#include "piece.h"
 #include "provider.h"
 #include "text.h"
 
@@ -49,6 +50,12 @@ typedef struct bc_chat_reader {
     int ended;  /* a reason to stop or the end marker was */
     int marked; /* the end marker was */
     int whole;  /* one body, no stream */
+    /* What an event added. One string alone, and the events after it may be of one pattern. */
+    int additions;
+    bc_json_span added;
+    bc_text *added_to;
+    size_t added_beside; /* bytes of the message that are not the string's */
+    bc_piece piece;
 } bc_chat_reader;
 
 /* openai_chat_calls.c */

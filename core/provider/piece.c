@@ -14,6 +14,11 @@ void bc_piece_clear(bc_piece *piece)
     piece->before = 0;
 }
 
+void bc_piece_forget(bc_piece *piece)
+{
+    piece->before = 0;
+}
+
 void bc_piece_learn(bc_piece *piece, bc_json_span event, bc_json_span string)
 {
     size_t before = (size_t)(string.data - event.data);

@@ -16,6 +16,7 @@ typedef struct bc_piece {
 
 void bc_piece_init(bc_piece *piece);
 void bc_piece_clear(bc_piece *piece);
+void bc_piece_forget(bc_piece *piece);
 /* Takes the pattern from an event that was read; `string` is a string's span inside of it. Without
  * memory there is none. */
 void bc_piece_learn(bc_piece *piece, bc_json_span event, bc_json_span string);

@@ -124,4 +124,57 @@ START_TEST(the_turn_is_the_same)
 }
 END_TEST
 
-UNIT_MAIN("piece", only_the_string_may_differ, a_long_pattern_is_none, the_turn_is_the_same)
+/* What stands in between, and members that are no text, are seen as ever. */
+START_TEST(chat_completions_too)
+{
+#define CHUNK(delta) "data: {\"id\":\"1\",\"choices\":[{\"index\":0,%s\"delta\":" delta "}]}\n\n"
+#define OTHER "data: {\"id\":\"2\",\"choices\":[],\"usage\":{\"completion_tokens\":7}}\n\n"
+    static const char *const chunks[] = {
+        CHUNK("{\"role\":\"assistant\",\"content\":\"\"}"),
+        CHUNK("{\"content\":\"a\"}"),
+        CHUNK("{\"content\":\"b\\\"\\ud83d\"}"),
+        CHUNK("{\"content\":\"\\ude00\"}"),
+        OTHER,
+        CHUNK("{\"content\":\"c\"}"),
+        CHUNK("{\"reasoning_content\":\"r\"}"),
+        CHUNK("{\"reasoning_content\":\"s\"}"),
+        CHUNK("{\"reasoning\":\"t\",\"reasoning_content\":\"t\"}"),
+        CHUNK("{\"reasoning\":\"u\",\"reasoning_content\":\"u\"}"),
+        CHUNK("{\"content\":\"d\",\"tool_calls\":[{\"id\":\"x\",\"function\":{\"name\":\"f\","
+              "\"arguments\":\"{\"}}]}"),
+        CHUNK("{\"content\":\"e\",\"tool_calls\":[{\"function\":{\"arguments\":\"}\"}}]}"),
+        CHUNK("{\"content\":\"f\",\"tool_calls\":null}"),
+        CHUNK("{\"content\":\"g\",\"tool_calls\":null}"),
+        CHUNK("{\"content\":[{\"type\":\"text\",\"text\":\"h\"}]}"),
+        CHUNK("{\"content\":[{\"type\":\"text\",\"text\":\"i\"}]}"),
+        CHUNK("{},\"finish_reason\":\"tool_calls\""),
+        CHUNK("{\"content\":\"j\"}"),
+        CHUNK("{\"content\":\"k\"}"),
+        "data: [DONE]\n\n",
+    };
+    adapter_result results[2];
+    for (int way = 0; way < 2; way++) {
+        cleanup_buf bc_buf stream;
+        bc_buf_init(&stream, 1 << 20);
+        for (size_t i = 0; i < sizeof chunks / sizeof *chunks; i++) {
+            const char *blank = way == 1 && i % 2 == 1 ? " " : "";
+            const char *gap = strstr(chunks[i], "%s");
+            size_t before = gap != NULL ? (size_t)(gap - chunks[i]) : strlen(chunks[i]);
+            bc_buf_append(&stream, chunks[i], before);
+            if (gap != NULL) bc_buf_appendf(&stream, "%s%s", blank, gap + 2);
+        }
+        results[way] =
+            adapter_read(&bc_provider_openai, 200, 1, bc_buf_data(&stream), stream.len, 0);
+        ck_assert_msg(!results[way].failed, "%s", results[way].err.message);
+    }
+    ck_assert_str_eq(results[0].reply, results[1].reply);
+    ck_assert_str_eq(results[0].shown, results[1].shown);
+    ck_assert_ptr_nonnull(strstr(results[0].shown, "cdefghijk"));
+    ck_assert_ptr_nonnull(strstr(results[0].reply, "\"id\":\"1\""));
+    adapter_result_clear(&results[0]);
+    adapter_result_clear(&results[1]);
+}
+END_TEST
+
+UNIT_MAIN("piece", only_the_string_may_differ, a_long_pattern_is_none, the_turn_is_the_same,
+          chat_completions_too)
