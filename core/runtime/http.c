@@ -151,6 +151,13 @@ static void break_off(bc_http *http)
     http->finished = 1;
 }
 
+void bc_http_unwatched(bc_http *http)
+{
+    fail(http, BARCHAN_ENOMEM, "out of memory: its connection cannot be watched");
+    break_off(http);
+    wake(http);
+}
+
 static int give_head(bc_http *http, const int *gone)
 {
     if (http->head_given || http->status == 0 || http->failed) return 0;

@@ -13,6 +13,7 @@ typedef struct bc_http_room {
     bc_timer *timer;
     bc_http *requests; /* those that curl works on */
     int64_t now_ms;    /* when curl was last called */
+    int has_unwatched; /* one of them is so */
 } bc_http_room;
 
 struct bc_http {
@@ -20,6 +21,7 @@ struct bc_http {
     bc_http *next, *prev;
     CURL *easy;
     int in_multi;
+    int unwatched; /* its socket could not be watched; it is to be broken off */
     struct curl_slist *header_list;
     bc_http_handlers handlers;
     bc_http_options options; /* of its pointers the body alone is kept */
@@ -50,6 +52,8 @@ void bc_http_room_remove(bc_http *http);
 void bc_http_room_unpause(bc_http *http);
 /* http.c: curl is done with it. */
 void bc_http_finished(bc_http *http, CURLcode result);
+/* There was no memory to watch its socket. */
+void bc_http_unwatched(bc_http *http);
 /* http_url.c */
 int bc_http_is_loopback(const struct sockaddr *address);
 /* The host of a checked URL, "host:port"; malloc'd. */

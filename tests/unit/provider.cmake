@@ -16,3 +16,7 @@ target_link_options(test_http_options PRIVATE -Wl,--wrap=curl_easy_setopt)
 barchan_unit_test(alloc test_alloc.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
 target_link_options(test_alloc PRIVATE
   -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)
+
+barchan_unit_test(http_alloc test_http_alloc.c)
+target_link_options(test_http_alloc PRIVATE
+  -Wl,--wrap=malloc -Wl,--wrap=calloc -Wl,--wrap=realloc)
