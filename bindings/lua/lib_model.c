@@ -106,6 +106,7 @@ static void read_address(lua_State *L, int index, barchan_model_options *options
                    options->replay_path);
     }
     options->record_path = bl_opt_string(L, index, "record", NULL);
+    options->recorded_extra = bl_opt_string(L, index, "recorded_extra", NULL);
     if (options->record_path != NULL) bl_refuse_safe(L, "option 'record'");
 }
 

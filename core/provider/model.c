@@ -141,7 +141,8 @@ static int set_up_means(barchan_model *model, const barchan_model_options *o, ba
                                             .model = o->name,
                                             .base_url = model->info.base_url,
                                             .max_tokens = o->max_tokens,
-                                            .max_retries = model->max_retries};
+                                            .max_retries = model->max_retries,
+                                            .extra = o->recorded_extra};
         return bc_recording_open(&means->recording, o->record_path, &origin, means->secrets, err);
     }
     if (o->replay_path == NULL) return 0;
