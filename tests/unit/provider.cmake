@@ -8,6 +8,8 @@ foreach(name anthropic openai_chat openai_calls openai_requests openai_responses
   provider_turns provider_requests history piece)
   barchan_unit_test(${name} test_${name}.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
 endforeach()
+barchan_unit_test(quirks test_quirks.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
+target_compile_definitions(test_quirks PRIVATE TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data/provider")
 
 # Each curl option in turn is refused.
 barchan_unit_test(http_options test_http_options.c)
