@@ -40,7 +40,7 @@ static int add_block(bc_anthropic_reader *reader, int64_t index, bc_block **out,
                             BC_MODEL_MAX_BLOCKS);
     }
     if (reader->block_count == reader->block_capacity) {
-        size_t capacity = reader->block_capacity * 2 + 8;
+        size_t capacity = reader->block_capacity * 2 + 4; /* most turns have fewer */
         bc_block *blocks = realloc(reader->blocks, capacity * sizeof *blocks);
         if (blocks == NULL) return bc_error_nomem(err);
         reader->blocks = blocks;

@@ -124,7 +124,9 @@ typedef struct barchan_model_options {
     const char *recorded_extra;
 } barchan_model_options;
 
-/* `*out` belongs to the caller. Options are copied. */
+/* `*out` belongs to the caller. Options are copied. A model keeps the text of the last
+ * conversations that went through it, at most 16 MiB, so as not to read again what they begin with.
+ */
 BARCHAN_API int barchan_model_create(barchan_model **out, barchan_runtime *rt,
                                      const barchan_model_options *options, barchan_error *err);
 /* Ends its completions (BARCHAN_ECANCELLED) and frees it. NULL is ignored. In a `done` that this
