@@ -179,6 +179,10 @@ START_TEST(connections_are_not_inherited)
         if (peer_address.sin_family != AF_INET || ntohs(peer_address.sin_port) != server.port)
             continue;
         connections++;
+        int probes = 0;
+        socklen_t size = sizeof probes;
+        ck_assert_int_eq(getsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &probes, &size), 0);
+        ck_assert_msg(probes == 1, "descriptor %d is not probed while it is idle", fd);
         ck_assert_msg((fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0, "descriptor %d", fd);
     }
     ck_assert_int_eq(connections, 1); /* the kept one */
