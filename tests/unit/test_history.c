@@ -129,6 +129,10 @@ static void change(conversation *c)
 static void write_request(const conversation *c, bc_buf *text)
 {
     static const char *const systems[] = {"", ",\"system\":\"s\"", ",\"system\":\"other\""};
+    /* A later member of the same name takes its place. */
+    static const char *const again[] = {",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]",
+                                        ",\"messages\":[{\"role\":\"assistant\",\"text\":\"x\"},{"
+                                        "\"role\":\"user\",\"content\":\"y\"}]"};
     const char *blank = c->spaced ? " \n" : "";
     bc_buf_reset(text);
     bc_buf_appendf(text, "{%s%s\"stream\":true,\"messages\":[%s", blank,
@@ -139,7 +143,7 @@ static void write_request(const conversation *c, bc_buf *text)
     }
     bc_buf_appendf(text, "]%s%s%s%s}", blank, systems[c->with_system],
                    c->with_tools ? ",\"tools\":[{\"name\":\"f\"}]" : "",
-                   below(40) == 0 ? ",\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]" : "");
+                   below(40) == 0 ? again[below(2)] : "");
 }
 
 /* ---- the two ways ---- */
