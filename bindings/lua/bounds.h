@@ -27,6 +27,9 @@
 /* Items of a JSON array: what fits BC_JSON_MAX_BYTES with a comma each is more than memory holds.
  */
 #define BL_JSON_MAX_ITEMS (1 << 24)
+/* Members of an object that are held on the stack while it is written: messages, calls and most
+ * others have fewer. */
+#define BL_JSON_FEW_MEMBERS 16
 /* Collecting in full when memory is short may take a tenth of the time. */
 #define BL_COLLECT_SHARE 10
 /* A script's name: a path below a folder. */

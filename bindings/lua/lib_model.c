@@ -106,6 +106,7 @@ static void read_address(lua_State *L, int index, barchan_model_options *options
                    options->replay_path);
     }
     options->record_path = bl_opt_string(L, index, "record", NULL);
+    options->recorded_extra = bl_opt_string(L, index, "recorded_extra", NULL);
     if (options->record_path != NULL) bl_refuse_safe(L, "option 'record'");
 }
 
@@ -230,9 +231,7 @@ static int l_model_start(lua_State *L)
     luaL_checktype(L, 2, LUA_TTABLE);
     int want_deltas = lua_toboolean(L, 3);
     lua_settop(L, 2);
-    bl_encode_json(L, 2);
-    size_t len;
-    const char *request = lua_tolstring(L, 3, &len);
+    const bc_buf *request = bl_encode_bytes(L, 2);
     struct completion *self = lua_newuserdatauv(L, sizeof *self, 1);
     memset(self, 0, sizeof *self);
     luaL_setmetatable(L, COMPLETION_META);
@@ -243,8 +242,10 @@ static int l_model_start(lua_State *L)
     barchan_complete_options options = {
         .struct_size = sizeof options, .on_delta = want_deltas ? on_delta : NULL, .ud = self->link};
     barchan_error err;
-    if (barchan_model_complete_start(&self->core, model, request, len, &options, on_complete,
-                                     self->link, &err) < 0) {
+    int rc = barchan_model_complete_start(&self->core, model, bc_buf_data(request), request->len,
+                                          &options, on_complete, self->link, &err);
+    bl_encoded_clear(L, 3);
+    if (rc < 0) {
         bl_op_unref(&self->op);
         return bl_fail(L, &err);
     }

@@ -67,7 +67,7 @@ void bc_buf_commit(bc_buf *buf, size_t len)
     buf->mem[buf->start + buf->len] = '\0';
 }
 
-int bc_buf_append(bc_buf *buf, const void *data, size_t len)
+int bc_buf_append_growing(bc_buf *buf, const void *data, size_t len)
 {
     int rc = make_room(buf, len);
     if (rc < 0) return rc;
@@ -79,11 +79,6 @@ int bc_buf_append(bc_buf *buf, const void *data, size_t len)
 int bc_buf_append_string(bc_buf *buf, const char *text)
 {
     return bc_buf_append(buf, text, strlen(text));
-}
-
-int bc_buf_append_char(bc_buf *buf, char c)
-{
-    return bc_buf_append(buf, &c, 1);
 }
 
 int bc_buf_appendf(bc_buf *buf, const char *format, ...)

@@ -19,14 +19,38 @@ void bc_buf_clear(bc_buf *buf); /* frees; the maximum stays, so the buffer can b
 void bc_buf_reset(bc_buf *buf); /* empties, keeps the memory */
 
 /* 0, BARCHAN_ENOMEM or BARCHAN_ELIMIT; on failure nothing was added. */
-int bc_buf_append(bc_buf *buf, const void *data, size_t len);
+static inline int bc_buf_append(bc_buf *buf, const void *data, size_t len);
 int bc_buf_append_string(bc_buf *buf, const char *text);
-int bc_buf_append_char(bc_buf *buf, char c);
 int bc_buf_appendf(bc_buf *buf, const char *format, ...) BC_PRINTF(2, 3);
 /* Room for `len` more bytes, to be written at the returned place and then counted by
  * bc_buf_commit; NULL when that is not possible. */
 char *bc_buf_reserve(bc_buf *buf, size_t len);
 void bc_buf_commit(bc_buf *buf, size_t len);
+
+/* The rest of bc_buf_append: where there is no room yet. */
+int bc_buf_append_growing(bc_buf *buf, const void *data, size_t len);
+
+static inline int bc_buf_append(bc_buf *buf, const void *data, size_t len)
+{
+    size_t end = buf->start + buf->len;
+    if (len == 0 || len > buf->max - buf->len || buf->cap - end <= len) {
+        return bc_buf_append_growing(buf, data, len);
+    }
+    __builtin_memcpy(buf->mem + end, data, len);
+    buf->mem[end + len] = '\0';
+    buf->len += len;
+    return 0;
+}
+
+static inline int bc_buf_append_char(bc_buf *buf, char c)
+{
+    size_t end = buf->start + buf->len;
+    if (buf->len >= buf->max || end + 1 >= buf->cap) return bc_buf_append(buf, &c, 1);
+    buf->mem[end] = c;
+    buf->mem[end + 1] = '\0';
+    buf->len++;
+    return 0;
+}
 
 static inline char *bc_buf_data(const bc_buf *buf)
 {

@@ -54,7 +54,7 @@ static int scan_string(bc_json_scan *scan, barchan_error *err)
     scan->escaped = 0;
     for (; scan->pos < scan->len; scan->pos++) {
         scan->pos += bc_plain_bytes(scan->text + scan->pos, scan->len - scan->pos);
-        if (scan->pos == scan->len) break;
+        if (scan->pos >= scan->len) break;
         unsigned char c = (unsigned char)scan->text[scan->pos];
         if (c == '"') {
             scan->end = ++scan->pos;
@@ -340,7 +340,10 @@ int bc_json_validate(const char *text, size_t len, barchan_error *err)
 
 static bc_json_wanted *find_wanted(const bc_json_scan *key, bc_json_wanted *wanted, size_t count)
 {
+    /* Most keys are none of those wanted, and their first byte tells. */
+    char first = key->escaped ? '\0' : key->text[key->start + 1];
     for (size_t i = 0; i < count; i++) {
+        if (first != '\0' && first != wanted[i].key[0]) continue;
         if (bc_json_scan_is(key, wanted[i].key)) return &wanted[i];
     }
     return NULL;
@@ -354,7 +357,7 @@ int bc_json_members(bc_json_span object, bc_json_wanted *wanted, size_t count, b
         wanted[i].value = (bc_json_span){"", 0};
     int rc = bc_json_scan_next(&scan, err);
     if (rc < 0) return rc;
-    if (rc != BC_JSON_OBJECT_BEGIN) return 0;
+    if (rc != BC_JSON_OBJECT_BEGIN) return bc_json_validate(object.data, object.len, err);
     while ((rc = bc_json_scan_next(&scan, err)) == BC_JSON_KEY) {
         bc_json_wanted *found = find_wanted(&scan, wanted, count);
         if ((rc = bc_json_scan_next(&scan, err)) < 0) return rc;
@@ -362,7 +365,7 @@ int bc_json_members(bc_json_span object, bc_json_wanted *wanted, size_t count, b
         if ((rc = bc_json_scan_skip(&scan, err)) < 0) return rc;
         if (found != NULL) found->value = (bc_json_span){object.data + start, scan.end - start};
     }
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? rc : bc_json_scan_next(&scan, err); /* nothing may follow */
 }
 
 int bc_json_member(bc_json_span object, const char *key, bc_json_span *value, barchan_error *err)

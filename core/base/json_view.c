@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "cleanup.h"
 
 typedef struct builder {
     bc_json_scan scan;
@@ -170,9 +171,8 @@ static int64_t integer_of_real(double value)
     return (int64_t)value;
 }
 
-int64_t bc_json_get_integer(const json_t *object, const char *key, int64_t fallback)
+static int64_t integer_of(const json_t *value, int64_t fallback)
 {
-    const json_t *value = json_object_get(object, key);
     if (json_is_integer(value)) return json_integer_value(value);
     if (json_is_real(value)) return integer_of_real(json_real_value(value));
     const char *text = json_string_value(value);
@@ -181,6 +181,11 @@ int64_t bc_json_get_integer(const json_t *object, const char *key, int64_t fallb
     errno = 0;
     long long number = strtoll(text, &end, 10);
     return errno == 0 && *end == '\0' ? number : fallback;
+}
+
+int64_t bc_json_get_integer(const json_t *object, const char *key, int64_t fallback)
+{
+    return integer_of(json_object_get(object, key), fallback);
 }
 
 int bc_json_get_boolean(const json_t *object, const char *key, int fallback)
@@ -249,4 +254,36 @@ int bc_json_span_text(bc_json_span text, bc_buf *out, barchan_error *err)
     if (rc <= 0) return rc;
     rc = bc_json_scan_text(&scan, out);
     return rc == 0 ? 0 : bc_error_set(err, rc, "a string is too long");
+}
+
+int bc_json_span_label(bc_json_span text, char *to, size_t size)
+{
+    bc_json_scan scan;
+    if (text.len == 0 || on_string(&scan, text, NULL) != 1) return 0;
+    cleanup_buf bc_buf decoded;
+    bc_buf_init(&decoded, 3 * text.len);
+    const char *from = scan.text + scan.start + 1;
+    size_t len = scan.end - scan.start - 2;
+    if (scan.escaped) {
+        if (bc_json_scan_text(&scan, &decoded) < 0) return 0;
+        from = bc_buf_data(&decoded);
+        len = decoded.len;
+    }
+    if (len > size - 1) len = size - 1;
+    memcpy(to, from, len);
+    to[len] = '\0';
+    return 1;
+}
+
+int64_t bc_json_span_integer(bc_json_span text, int64_t fallback)
+{
+    enum { SAFE_DIGITS = 18 };
+    cleanup_json json_t *view = NULL;
+    int64_t number = 0;
+    size_t at = 0;
+    while (at < text.len && at <= SAFE_DIGITS && text.data[at] >= '0' && text.data[at] <= '9')
+        number = number * 10 + (text.data[at++] - '0');
+    if (at > 0 && at == text.len && at <= SAFE_DIGITS) return number;
+    if (text.len == 0 || bc_json_view(&view, text.data, text.len, 0, NULL) < 0) return fallback;
+    return integer_of(view, fallback);
 }

@@ -63,5 +63,9 @@ int bc_json_iter_next(bc_json_iter *iter, barchan_error *err);
 int bc_json_iter_is(const bc_json_iter *iter, const char *key);
 /* Appends the decoded text of a string's span; a span that is no string appends nothing. */
 int bc_json_span_text(bc_json_span text, bc_buf *out, barchan_error *err);
+/* The same for a short word, cut to its room. 1, 0 when the span is no string. */
+int bc_json_span_label(bc_json_span text, char *to, size_t size);
+/* As bc_json_get_integer, of a value's span; an empty span is none. */
+int64_t bc_json_span_integer(bc_json_span text, int64_t fallback);
 
 #endif

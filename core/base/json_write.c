@@ -30,10 +30,22 @@ static const char *escape_of(const char *s, int n, char scratch[8])
     return scratch;
 }
 
+static int write_plain(bc_buf *out, const char *text, size_t len)
+{
+    char *to = bc_buf_reserve(out, len + 2);
+    if (to == NULL) return len + 2 > out->max - out->len ? BARCHAN_ELIMIT : BARCHAN_ENOMEM;
+    *to = '"';
+    memcpy(to + 1, text, len);
+    to[len + 1] = '"';
+    bc_buf_commit(out, len + 2);
+    return 0;
+}
+
 int bc_json_write_string(bc_buf *out, const char *text, size_t len)
 {
     char scratch[8];
-    size_t at = 0, plain = 0;
+    size_t at = bc_plain_bytes(text, len), plain = 0;
+    if (at == len) return write_plain(out, text, len);
     int rc = bc_buf_append_char(out, '"');
     while (rc == 0 && at < len) {
         at += bc_plain_bytes(text + at, len - at);

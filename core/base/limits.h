@@ -54,6 +54,8 @@
 
 /* Models. One line or event of a stream: whole web pages come in one event as tool results. */
 #define BC_MODEL_MAX_EVENT_BYTES (16u << 20)
+/* The pattern of a stream's pieces: a few members; longer ones are taken apart. */
+#define BC_MODEL_MAX_PATTERN_BYTES 1024
 /* All that one turn may hold; Anthropic's largest answer (128,000 tokens) is below 1 MB, pictures
  * and fetched pages come on top. */
 #define BC_MODEL_MAX_TURN_BYTES (32u << 20)
@@ -100,6 +102,14 @@
 /* Messages and tools of a request: Anthropic takes 100,000 messages. */
 #define BC_MODEL_MAX_MESSAGES 100000
 #define BC_MODEL_MAX_TOOLS 1024
+/* What a model keeps of conversations that it sent, so as not to read and render them again: text
+ * and rendered form of the longest without pictures (1,000,000 tokens), of a few that take turns.
+ * Below the least, reading anew takes microseconds. */
+#define BC_MODEL_KEPT_CONVERSATIONS 4
+#define BC_MODEL_MAX_KEPT_BYTES (16u << 20)
+#define BC_MODEL_MIN_KEPT_BYTES 4096
+/* One sent body's memory is kept by its model: those of long conversations, not of pictures. */
+#define BC_MODEL_MAX_SPARE_BYTES (1u << 20)
 /* Parts of one message's content. */
 #define BC_MODEL_MAX_PARTS 4096
 

@@ -36,15 +36,19 @@ static int headers(const bc_model_info *model, bc_put_header_fn put, void *ud)
 static void *reader_create(bc_reply *reply)
 {
     bc_anthropic_reader *reader = calloc(1, sizeof *reader);
-    if (reader != NULL) reader->reply = reply;
+    if (reader == NULL) return NULL;
+    reader->reply = reply;
+    bc_piece_init(&reader->piece);
     return reader;
 }
 
 static void reader_destroy(void *self)
 {
     if (self == NULL) return;
-    bc_blocks_clear(self);
-    free(self);
+    bc_anthropic_reader *reader = self;
+    bc_blocks_clear(reader);
+    bc_piece_clear(&reader->piece);
+    free(reader);
 }
 
 static bc_stop stop_of(const char *label)
@@ -134,10 +138,17 @@ static int take_message(bc_anthropic_reader *reader, const json_t *view, bc_json
     return rc < 0 ? rc : each_block(reader, message, err);
 }
 
-static int on_message_start(bc_anthropic_reader *reader, const json_t *view, bc_json_span data,
-                            barchan_error *err)
+/* What is looked at of an event. Most events are pieces of text: no tree is made for those. */
+enum { TYPE, INDEX, BLOCK, DELTA, MESSAGE, USAGE, ERROR, MEMBERS };
+
+static int view_member(json_t **view, bc_json_span member, barchan_error *err)
 {
-    bc_json_span message;
+    return member.len > 0 ? bc_json_view(view, member.data, member.len, 0, err) : 0;
+}
+
+static int on_message_start(bc_anthropic_reader *reader, bc_json_span message, barchan_error *err)
+{
+    cleanup_json json_t *view = NULL;
     /* A gateway that retries begins the message again in the same stream: what came is void. */
     if (reader->begun) {
         bc_blocks_clear(reader);
@@ -146,50 +157,73 @@ static int on_message_start(bc_anthropic_reader *reader, const json_t *view, bc_
         if (rc < 0) return rc;
     }
     reader->begun = 1;
-    int rc = bc_json_member(data, "message", &message, err);
-    if (rc != 1) return rc;
-    return take_message(reader, bc_json_get_object(view, "message"), message, err);
+    if (message.len == 0) return 0;
+    int rc = view_member(&view, message, err);
+    return rc < 0 ? rc : take_message(reader, view, message, err);
 }
 
-static int on_block(bc_anthropic_reader *reader, const char *type, const json_t *view,
-                    bc_json_span data, barchan_error *err)
+static int on_block(bc_anthropic_reader *reader, const char *type,
+                    const bc_json_wanted members[MEMBERS], bc_json_span data, barchan_error *err)
 {
-    int64_t index = bc_json_get_integer(view, "index", (int64_t)reader->block_count);
-    bc_json_span value;
+    int64_t index = bc_json_span_integer(members[INDEX].value, (int64_t)reader->block_count);
+    bc_json_span start = members[BLOCK].value, delta = members[DELTA].value;
     if (strcmp(type, "content_block_start") == 0) {
-        int rc = bc_json_member(data, "content_block", &value, err);
-        return rc == 1 ? bc_block_begin(reader, index, value, err) : rc;
+        return start.len > 0 ? bc_block_begin(reader, index, start, err) : 0;
     }
     if (strcmp(type, "content_block_delta") == 0) {
-        int rc = bc_json_member(data, "delta", &value, err);
-        return rc == 1 ? bc_block_delta(reader, index, value, err) : rc;
+        return delta.len > 0 ? bc_block_delta(reader, index, delta, data, err) : 0;
     }
     bc_block *block = bc_block_find(reader, index);
     return block != NULL ? bc_turn_failed(bc_block_stop(reader, block), err) : 0;
 }
 
+static int on_message_delta(bc_anthropic_reader *reader, const bc_json_wanted members[MEMBERS],
+                            barchan_error *err)
+{
+    cleanup_json json_t *usage = NULL, *delta = NULL;
+    int rc = view_member(&usage, members[USAGE].value, err);
+    if (rc == 0) rc = view_member(&delta, members[DELTA].value, err);
+    if (rc < 0) return rc;
+    take_usage(reader->reply, usage);
+    return bc_turn_failed(take_stop(reader->reply, delta), err);
+}
+
+static int on_error(bc_anthropic_reader *reader, bc_json_span error, barchan_error *err)
+{
+    cleanup_json json_t *view = NULL;
+    int rc = view_member(&view, error, err);
+    return rc < 0 ? rc : bc_provider_error(err, 200, view, reader->reply->secrets);
+}
+
 static int event(void *self, const char *name, bc_json_span data, barchan_error *err)
 {
     bc_anthropic_reader *reader = self;
-    cleanup_json json_t *view = NULL;
+    char type[64]; /* no type that we know is as long */
+    bc_json_wanted members[MEMBERS] = {
+        {.key = "type"},    {.key = "index"}, {.key = "content_block"}, {.key = "delta"},
+        {.key = "message"}, {.key = "usage"}, {.key = "error"}};
     if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) return 0; /* some gateways */
-    int rc = bc_json_view(&view, data.data, data.len, 0, reader->complete ? NULL : err);
+    int rc = reader->complete ? 0 : bc_block_piece(reader, data, err);
+    if (rc != 0) return rc < 0 ? rc : 0;
+    rc = bc_json_members(data, members, MEMBERS, reader->complete ? NULL : err);
     if (rc < 0) return reader->complete ? 0 : rc;
-    const char *type = bc_json_get_string(view, "type", NULL);
+    int typed = bc_json_span_label(members[TYPE].value, type, sizeof type);
+    if (!typed) snprintf(type, sizeof type, "%s", name);
     /* After the last word only a message begun again means something. */
-    if (reader->complete && strcmp(type != NULL ? type : name, "message_start") != 0) return 0;
-    const json_t *error = json_object_get(view, "error");
-    if (type == NULL) type = json_is_object(error) ? "error" : name;
-    if (strcmp(type, "error") == 0) {
-        return bc_provider_error(err, 200, json_is_object(error) ? error : view,
-                                 reader->reply->secrets);
+    if (reader->complete && strcmp(type, "message_start") != 0) return 0;
+    bc_json_span error = members[ERROR].value;
+    int has_error = error.len > 0 && error.data[0] == '{';
+    if (strcmp(type, "error") == 0 || (!typed && has_error)) {
+        return on_error(reader, has_error ? error : data, err);
     }
-    if (strcmp(type, "message_start") == 0) return on_message_start(reader, view, data, err);
-    if (strncmp(type, "content_block_", 14) == 0) return on_block(reader, type, view, data, err);
-    if (strcmp(type, "message_delta") == 0) {
-        take_usage(reader->reply, bc_json_get_object(view, "usage"));
-        return bc_turn_failed(take_stop(reader->reply, bc_json_get_object(view, "delta")), err);
+    if (strcmp(type, "message_start") == 0) {
+        return on_message_start(reader, members[MESSAGE].value, err);
     }
+    if (strncmp(type, "content_block_", 14) == 0) {
+        if (!typed) data.len = 0; /* its type is not in its data */
+        return on_block(reader, type, members, data, err);
+    }
+    if (strcmp(type, "message_delta") == 0) return on_message_delta(reader, members, err);
     if (strcmp(type, "message_stop") != 0) return 0; /* ping, and what is not invented yet */
     reader->complete = 1;
     return 0;

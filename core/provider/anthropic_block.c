@@ -40,7 +40,7 @@ static int add_block(bc_anthropic_reader *reader, int64_t index, bc_block **out,
                             BC_MODEL_MAX_BLOCKS);
     }
     if (reader->block_count == reader->block_capacity) {
-        size_t capacity = reader->block_capacity * 2 + 8;
+        size_t capacity = reader->block_capacity * 2 + 4; /* most turns have fewer */
         bc_block *blocks = realloc(reader->blocks, capacity * sizeof *blocks);
         if (blocks == NULL) return bc_error_nomem(err);
         reader->blocks = blocks;
@@ -55,39 +55,6 @@ static int add_block(bc_anthropic_reader *reader, int64_t index, bc_block **out,
     bc_text_init(&block->fields[1].text);
     bc_text_init(&block->input);
     *out = block;
-    return 0;
-}
-
-static bc_text *field(bc_block *block, const char *name)
-{
-    for (int i = 0; i < 2; i++) {
-        const char *have = block->fields[i].name;
-        if (have != NULL && strcmp(have, name) == 0) return &block->fields[i].text;
-    }
-    return NULL;
-}
-
-/* Shows what a text or thinking block has gained. */
-static int show_fresh(bc_anthropic_reader *reader, bc_block *block, int final)
-{
-    bc_json_span fresh;
-    bc_text *text = field(block, block->type); /* the member has the type's name */
-    int rc = text != NULL ? bc_text_settle(text, final, &fresh) : 0;
-    if (text == NULL || rc < 0 || fresh.len == 0) return rc;
-    if (is_type(block, "text")) return bc_reply_text(reader->reply, fresh);
-    if (is_type(block, "thinking")) return bc_reply_reasoning(reader->reply, fresh);
-    return 0;
-}
-
-/* Appends a piece to the field of this name, which the block gets when it has room. */
-static int add_to_field(bc_block *block, const char *name, bc_json_span piece)
-{
-    for (int i = 0; i < 2; i++) {
-        if (block->fields[i].name == NULL) block->fields[i].name = name;
-        if (strcmp(block->fields[i].name, name) == 0) {
-            return bc_text_append(&block->fields[i].text, piece);
-        }
-    }
     return 0;
 }
 
@@ -112,8 +79,8 @@ int bc_block_begin(bc_anthropic_reader *reader, int64_t index, bc_json_span star
                         : is_type(block, "thinking") ? "thinking"
                                                      : "";
     if (*first != '\0' && bc_json_member(start, first, &value, NULL) == 1) {
-        rc = add_to_field(block, first, value);
-        if (rc == 0) rc = show_fresh(reader, block, 0);
+        rc = bc_block_add(block, first, value);
+        if (rc == 0) rc = bc_block_show(reader, block, 0);
     }
     if (rc == 0 && is_type(block, "tool_use") && bc_json_member(start, "name", &value, NULL) == 1) {
         bc_buf name;
@@ -124,53 +91,6 @@ int bc_block_begin(bc_anthropic_reader *reader, int64_t index, bc_json_span star
         bc_buf_clear(&name);
     }
     return bc_turn_failed(rc, err);
-}
-
-static int add_citation(bc_block *block, bc_json_span citation)
-{
-    int rc = block->citations.len > 0 ? bc_buf_append_char(&block->citations, ',') : 0;
-    return rc < 0 ? rc : bc_buf_append(&block->citations, citation.data, citation.len);
-}
-
-int bc_block_delta(bc_anthropic_reader *reader, int64_t index, bc_json_span delta,
-                   barchan_error *err)
-{
-    /* The member of the delta, and where its text goes. */
-    static const struct {
-        const char *member, *field;
-    } known[] = {{"text", "text"},
-                 {"thinking", "thinking"},
-                 {"signature", "signature"},
-                 {"content", "content"},
-                 {"encrypted_content", "encrypted_content"}};
-    bc_block *block = bc_block_find(reader, index);
-    bc_json_iter iter;
-    int rc = bc_json_iter_init(&iter, delta, err);
-    if (rc != 1) return rc;
-    if (block == NULL) {
-        return bc_error_set(err, BARCHAN_EPROTOCOL,
-                            "a piece came for a content block that never began");
-    }
-    block->touched = 1;
-    rc = bc_turn_charge(&reader->total_bytes, delta.len);
-    while (rc == 0 && (rc = bc_json_iter_next(&iter, err)) == 1) {
-        rc = 0;
-        if (bc_json_iter_is(&iter, "partial_json")) rc = bc_text_append(&block->input, iter.value);
-        if (bc_json_iter_is(&iter, "citation")) rc = add_citation(block, iter.value);
-        for (size_t i = 0; rc == 0 && i < sizeof known / sizeof *known; i++) {
-            if (!bc_json_iter_is(&iter, known[i].member)) continue;
-            rc = add_to_field(block, known[i].field, iter.value);
-        }
-        if (rc < 0) return bc_turn_failed(rc, err);
-    }
-    if (rc == 0) rc = show_fresh(reader, block, 0);
-    return bc_turn_failed(rc, err);
-}
-
-int bc_block_stop(bc_anthropic_reader *reader, bc_block *block)
-{
-    int rc = bc_text_settle(&block->input, 1, NULL);
-    return rc < 0 ? rc : show_fresh(reader, block, 1);
 }
 
 /* ---- the end of the turn ---- */
@@ -332,14 +252,15 @@ static int is_blank(const bc_buf *text)
 static int cannot_go_back(const bc_anthropic_reader *reader, bc_block *block)
 {
     if (is_type(block, "text"))
-        return field(block, "text") == NULL || is_blank(&field(block, "text")->plain);
+        return bc_block_field(block, "text") == NULL ||
+               is_blank(&bc_block_field(block, "text")->plain);
     int cut = reader->reply->stop == BC_STOP_MAX_TOKENS || reader->reply->stop == BC_STOP_REFUSAL ||
               reader->reply->stop == BC_STOP_CONTEXT_WINDOW;
     int last = block == &reader->blocks[reader->block_count - 1];
     if (!cut || !last || !is_type(block, "thinking")) return 0;
     bc_json_span value, start = {bc_buf_data(&block->start), block->start.len};
     if (bc_json_member(start, "signature", &value, NULL) == 1 && value.len > 2) return 0;
-    const bc_text *signature = field(block, "signature");
+    const bc_text *signature = bc_block_field(block, "signature");
     return signature == NULL || bc_text_is_empty(signature);
 }
 

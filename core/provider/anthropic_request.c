@@ -9,12 +9,13 @@ enum { DEFAULT_MAX_TOKENS = 16000 };
 
 typedef struct writer {
     bc_out out;
-    const bc_request *request;
+    bc_request *request;
     bc_origin origin;
-    size_t last_turn; /* index of the last assistant message; 0: none */
-    int has_marks;    /* what is cached is marked in the body, not only at its top */
-    int is_own_turn;  /* the last turn went back as it came */
-    int is_mixed;     /* and waits for a tool that the server runs */
+    size_t last_turn;  /* index of the last assistant message, or past the end */
+    int has_marks;     /* what is cached is marked in the body, not only at its top */
+    int is_after_user; /* what was written last is a user message */
+    int is_own_turn;   /* the last turn went back as it came */
+    int is_mixed;      /* and waits for a tool that the server runs */
 } writer;
 
 static void put_cache_mark(bc_out *out)
@@ -131,57 +132,16 @@ static int put_call(const bc_past_call *call, void *ud, barchan_error *err)
     return 0;
 }
 
-static int is_server_call(const json_t *block)
-{
-    const char *type = bc_json_get_string(block, "type", NULL);
-    return type != NULL &&
-           (strcmp(type, "server_tool_use") == 0 || strcmp(type, "mcp_tool_use") == 0);
-}
-
-/* A turn that calls tools of ours and of the server's, and holds no result of one of those. Its
- * results go back alone: the server then runs its tool and goes on. */
-static int is_answered(const json_t *content, const char *id)
-{
-    size_t i;
-    const json_t *block;
-    json_array_foreach(content, i, block)
-    {
-        const char *of = bc_json_get_string(block, "tool_use_id", NULL);
-        if (of != NULL && strcmp(of, id) == 0) return 1;
-    }
-    return 0;
-}
-
-static int check_mixed(writer *w, const bc_message *message, barchan_error *err)
-{
-    const json_t *raw = bc_json_get_object(message->view, "raw"), *block;
-    size_t len, i;
-    const char *turn = bc_json_get_string(raw, "turn", &len);
-    cleanup_json json_t *view = NULL;
-    w->is_mixed = 0;
-    if (strstr(turn, "_tool_use") == NULL || bc_message_call_count(message) == 0) return 0;
-    int rc = bc_json_view(&view, turn, len, 0, err);
-    const json_t *content = bc_json_get_array(view, "content");
-    /* The turn comes from the caller: no reply of ours has more blocks. */
-    if (json_array_size(content) > BC_MODEL_MAX_BLOCKS) {
-        return bc_error_set(err, BARCHAN_ELIMIT, "a turn that goes back has more than %d blocks",
-                            BC_MODEL_MAX_BLOCKS);
-    }
-    json_array_foreach(content, i, block)
-    {
-        const char *id = bc_json_get_string(block, "id", NULL);
-        if (is_server_call(block) && id != NULL && !is_answered(content, id)) w->is_mixed = 1;
-        if (w->is_mixed) break;
-    }
-    return rc;
-}
-
 static int put_assistant(writer *w, const bc_message *message, barchan_error *err)
 {
     int rc = bc_message_splice(message, &w->origin, &w->out, err);
     w->is_own_turn = rc == 1;
     w->is_mixed = 0;
-    if (rc == 1) return check_mixed(w, message, err);
+    if (rc == 1) {
+        rc = bc_anthropic_is_mixed(message, err);
+        w->is_mixed = rc == 1;
+        return rc < 0 ? rc : 0;
+    }
     if (rc < 0) return rc;
     size_t len;
     const char *text = bc_json_get_string(message->view, "text", &len);
@@ -226,7 +186,6 @@ static int put_user(writer *w, size_t *index, barchan_error *err)
         return bc_error_set(err, BARCHAN_EINVAL,
                             "messages[%zu]: the content is blank, which Anthropic refuses", *index);
     }
-    if (w->has_marks && at == w->last_turn && at > 0) mark_last_block(&w->out);
     bc_out_close(&w->out, ']');
     bc_out_close(&w->out, '}');
     *index = at;
@@ -267,19 +226,39 @@ static size_t last_turn(const bc_request *request)
     size_t at = request->message_count;
     while (at > 0 && request->messages[at - 1].role != BC_ROLE_ASSISTANT)
         at--;
-    return at > 0 ? at - 1 : 0;
+    return at > 0 ? at - 1 : request->message_count;
+}
+
+/* On the last block of the user message that was just written. */
+static void mark_user(writer *w)
+{
+    bc_out *out = &w->out;
+    if (out->rc < 0) return;
+    out->buf->len -= 2;
+    size_t at = out->buf->len - 1, before = out->buf->len;
+    mark_last_block(out);
+    bc_body_mark(w->request, at, out->buf->len - before);
+    bc_out_close(out, ']');
+    bc_out_close(out, '}');
 }
 
 static int put_messages(writer *w, barchan_error *err)
 {
+    bc_request *request = w->request;
     bc_out_open(&w->out, '[');
-    for (size_t at = 0; at < w->request->message_count;) {
-        const bc_message *message = &w->request->messages[at];
+    bc_body_settled(&w->out, request);
+    w->is_after_user = request->settled_count > 0 && !request->settled_is_turn;
+    for (size_t at = 0; at < request->message_count;) {
+        const bc_message *message = &request->messages[at];
         int is_turn = message->role == BC_ROLE_ASSISTANT;
+        if (w->has_marks && w->is_after_user && at == w->last_turn) mark_user(w);
+        bc_body_message(&w->out, request, at);
         int rc = is_turn ? put_assistant(w, message, err) : put_user(w, &at, err);
         if (rc < 0) return rc;
+        w->is_after_user = !is_turn;
         at += (size_t)is_turn;
     }
+    bc_body_messages_end(&w->out, request);
     bc_out_close(&w->out, ']');
     return 0;
 }
@@ -360,7 +339,7 @@ static void put_settings(writer *w, const bc_model_info *model)
     }
 }
 
-int bc_anthropic_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_anthropic_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                         barchan_error *err)
 {
     writer w = {.out = {.buf = body},

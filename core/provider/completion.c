@@ -16,7 +16,7 @@ static void free_completion(barchan_completion *c)
     if (c->reader != NULL) c->model->provider->reader_destroy(c->reader);
     bc_reply_clear(&c->reply);
     bc_sse_clear(&c->sse);
-    bc_wire_forget(&c->request);
+    bc_wire_forget(c);
     bc_buf_clear(&c->body);
     json_decref(c->view);
     bc_model_release(c->model);
@@ -184,7 +184,7 @@ static barchan_completion *make(barchan_model *model, const barchan_complete_opt
     return c;
 }
 
-static int begin(barchan_completion *c, const bc_request *request, barchan_cancel *cancel,
+static int begin(barchan_completion *c, bc_request *request, barchan_cancel *cancel,
                  barchan_error *err)
 {
     barchan_model *model = c->model;
@@ -216,7 +216,7 @@ int barchan_model_complete_start(barchan_completion **out, barchan_model *model,
     barchan_complete_options o;
     bc_request request;
     rc = bc_options_copy(&o, sizeof o, options, err);
-    if (rc == 0) rc = bc_request_parse(&request, request_text, len, err);
+    if (rc == 0) rc = bc_history_read(&model->history, &request, request_text, len, err);
     if (rc == 0) {
         barchan_completion *c = make(model, &o);
         rc = c == NULL ? bc_error_nomem(err) : begin(c, &request, o.cancel, err);

@@ -5,7 +5,7 @@
 #include "provider.h"
 #include "text.h"
 
-int bc_gemini_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_gemini_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                      barchan_error *err);
 /* Models before the third generation: they know no signatures, and no images in results. */
 int bc_gemini_is_old(const char *model);

@@ -10,7 +10,7 @@ static const char no_signature[] = "skip_thought_signature_validator";
 
 typedef struct writer {
     bc_out out;
-    const bc_request *request;
+    bc_request *request;
     bc_origin origin;
     int is_old;
     json_t *calls; /* of the last assistant turn: [{"id","name","given"}], in its order */
@@ -222,11 +222,13 @@ static int put_assistant(writer *w, const bc_message *message, barchan_error *er
 
 static int put_contents(writer *w, barchan_error *err)
 {
-    const bc_request *request = w->request;
+    bc_request *request = w->request;
     int rc = 0;
     bc_out_open(&w->out, '[');
+    bc_body_settled(&w->out, request);
     for (size_t at = 0; at < request->message_count && rc == 0;) {
         const bc_message *message = &request->messages[at];
+        bc_body_message(&w->out, request, at);
         if (message->role == BC_ROLE_TOOL) {
             at = put_results(w, at);
             continue;
@@ -235,6 +237,7 @@ static int put_contents(writer *w, barchan_error *err)
         if (message->role == BC_ROLE_ASSISTANT) rc = put_assistant(w, message, err);
         at++;
     }
+    bc_body_messages_end(&w->out, request);
     bc_out_close(&w->out, ']');
     return rc;
 }
@@ -325,7 +328,7 @@ static void put_settings(writer *w, const bc_model_info *model)
     bc_out_close(out, '}');
 }
 
-int bc_gemini_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_gemini_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                      barchan_error *err)
 {
     writer w = {.out = {.buf = body},

@@ -392,5 +392,6 @@ void bc_request_clear(bc_request *request)
     json_decref(request->view);
     free(request->messages);
     free(request->tools);
+    free(request->own_text);
     *request = (bc_request){.text = {"", 0}};
 }

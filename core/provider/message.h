@@ -16,6 +16,7 @@ typedef struct bc_message {
     bc_role role;
     const json_t *view;
     bc_json_span text; /* its own bytes */
+    size_t place;      /* how much of the body stood before it; set by bc_body_message */
 } bc_message;
 
 typedef struct bc_tool {
@@ -31,6 +32,12 @@ typedef enum bc_choice {
     BC_CHOICE_NONE,
     BC_CHOICE_NAMED
 } bc_choice;
+
+/* Where the messages stand in a body. */
+typedef struct bc_rendering {
+    size_t begin, end;     /* 0: they are not there */
+    size_t mark, mark_len; /* what stands among them for this request alone */
+} bc_rendering;
 
 typedef struct bc_request {
     json_t *view;
@@ -52,6 +59,17 @@ typedef struct bc_request {
     bc_json_span schema; /* as written; empty: none */
     int cache;
     bc_json_span extra; /* empty: none */
+
+    /* Of a conversation whose beginning is known (history.h): the messages before `messages`. */
+    bc_json_span settled; /* as they went out, with commas between */
+    size_t settled_count;
+    int settled_is_turn; /* the last of them is of the assistant */
+    bc_rendering rendering;
+    struct bc_conversation *known;
+    size_t known_ends, known_bytes; /* how much of it holds */
+    bc_json_span whole;             /* the text with all messages */
+    char *own_text;                 /* `text`; NULL: that is the caller's */
+    size_t cut_bytes;               /* what it lacks */
 } bc_request;
 
 /* `text` must outlive the request. Fails with BARCHAN_EINVAL and the place ("messages[2]: …"),

@@ -13,6 +13,8 @@ void bc_model_retain(barchan_model *model)
 static void free_model(barchan_model *model)
 {
     bc_replay_close(model->replay);
+    bc_history_clear(&model->history);
+    bc_buf_clear(&model->spare);
     free((char *)model->info.name);
     free((char *)model->info.base_url);
     if (model->info.api_key != NULL) {
@@ -139,7 +141,8 @@ static int set_up_means(barchan_model *model, const barchan_model_options *o, ba
                                             .model = o->name,
                                             .base_url = model->info.base_url,
                                             .max_tokens = o->max_tokens,
-                                            .max_retries = model->max_retries};
+                                            .max_retries = model->max_retries,
+                                            .extra = o->recorded_extra};
         return bc_recording_open(&means->recording, o->record_path, &origin, means->secrets, err);
     }
     if (o->replay_path == NULL) return 0;
@@ -226,6 +229,8 @@ int barchan_model_create(barchan_model **out, barchan_runtime *rt,
     if (model == NULL) return bc_error_nomem(err);
     model->rt = rt;
     model->references = 1;
+    bc_history_init(&model->history);
+    bc_buf_init(&model->spare, BC_JSON_MAX_BYTES);
     rc = bc_options_copy(&o, sizeof o, options, err);
     if (rc == 0) rc = set_up(model, &o, err);
     if (rc < 0) {

@@ -5,6 +5,7 @@
 
 #include <barchan/model.h>
 #include "exchange.h"
+#include "history.h"
 #include "provider.h"
 #include "replay.h"
 #include "sse.h"
@@ -18,6 +19,8 @@ struct barchan_model {
     char **headers;
     bc_secrets secrets;
     bc_exchange_means means;
+    bc_history history;
+    bc_buf spare; /* memory of a body that was sent, for the next */
     int allow_plain_http, connect_timeout_ms, idle_timeout_ms;
     int64_t timeout_ms;
     int max_retries, max_retry_wait_ms;
@@ -88,11 +91,11 @@ void bc_completion_release(barchan_completion *c);
 int bc_completion_delta(barchan_delta_kind kind, bc_json_span data, void *completion);
 
 /* wire.c: what comes back */
-int bc_wire_start(barchan_completion *c, const bc_request *request, barchan_error *err);
+int bc_wire_start(barchan_completion *c, bc_request *request, barchan_error *err);
 /* wire_request.c: what is sent */
-int bc_wire_make(barchan_completion *c, const bc_request *request, barchan_error *err);
+int bc_wire_make(barchan_completion *c, bc_request *request, barchan_error *err);
 int bc_wire_send(barchan_completion *c, const bc_exchange_handlers *handlers, barchan_error *err);
-void bc_wire_forget(bc_wire_request *request);
+void bc_wire_forget(barchan_completion *c);
 /* retry.c: how long to wait before the request is sent again; -1: it is not. `now_ms` and
  * `deadline_ms` are of the same clock. */
 int64_t bc_retry_wait(const barchan_model *model, const barchan_error *err, int retries,

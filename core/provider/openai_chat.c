@@ -27,6 +27,7 @@ static void *reader_create(bc_reply *reply)
     bc_buf_init(&reader->detail.signature, BC_MODEL_MAX_TURN_BYTES);
     bc_text_init(&reader->detail.text);
     bc_buf_init(&reader->extra, BC_MODEL_MAX_TURN_BYTES);
+    bc_piece_init(&reader->piece);
     return reader;
 }
 
@@ -46,6 +47,7 @@ static void reader_destroy(void *self)
     bc_buf_clear(&reader->detail.signature);
     bc_text_clear(&reader->detail.text);
     bc_buf_clear(&reader->extra);
+    bc_piece_clear(&reader->piece);
     free(reader);
 }
 
@@ -60,9 +62,18 @@ static void take_finish(bc_chat_reader *reader, const json_t *choice)
 
 /* ---- the message, whole or in deltas ---- */
 
+static void note_addition(bc_chat_reader *reader, bc_text *to, bc_json_span value)
+{
+    if (value.data[0] != '"') return; /* adds nothing */
+    reader->additions++;
+    reader->added = value;
+    reader->added_to = to;
+}
+
 static int add_reasoning(bc_chat_reader *reader, bc_text *to, bc_json_span value)
 {
     bc_json_span fresh;
+    note_addition(reader, to, value);
     int rc = bc_text_append(to, value);
     if (rc == 0) rc = bc_text_settle(to, 0, &fresh);
     /* A server that sends the same reasoning under two names is read once. */
@@ -74,6 +85,7 @@ static int add_reasoning(bc_chat_reader *reader, bc_text *to, bc_json_span value
 static int add_text(bc_chat_reader *reader, bc_json_span value)
 {
     bc_json_span fresh;
+    note_addition(reader, &reader->content, value);
     int rc = bc_text_append(&reader->content, value);
     if (rc == 0) rc = bc_text_settle(&reader->content, 0, &fresh);
     return rc < 0 ? rc : bc_reply_text(reader->reply, fresh);
@@ -112,16 +124,19 @@ static int take_content(bc_chat_reader *reader, bc_json_span value, barchan_erro
 static int take_member(bc_chat_reader *reader, const bc_json_iter *member, barchan_error *err)
 {
     bc_json_span value = member->value;
+    if (bc_json_iter_is(member, "role")) return 0;
     if (bc_json_iter_is(member, "content")) return take_content(reader, value, err);
-    if (bc_json_iter_is(member, "tool_calls")) return bc_chat_take_calls(reader, value, err);
-    if (bc_json_iter_is(member, "function_call")) return bc_chat_take_function(reader, value, err);
-    if (bc_json_iter_is(member, "refusal")) return bc_text_append(&reader->refusal, value);
     if (bc_json_iter_is(member, "reasoning")) {
         return add_reasoning(reader, &reader->reasoning[BC_CHAT_REASONING], value);
     }
     if (bc_json_iter_is(member, "reasoning_content")) {
         return add_reasoning(reader, &reader->reasoning[BC_CHAT_REASONING_CONTENT], value);
     }
+    /* In its own way, not as a text; a null adds nothing. */
+    reader->additions += member->type == BC_JSON_NULL ? 0 : 2;
+    if (bc_json_iter_is(member, "tool_calls")) return bc_chat_take_calls(reader, value, err);
+    if (bc_json_iter_is(member, "function_call")) return bc_chat_take_function(reader, value, err);
+    if (bc_json_iter_is(member, "refusal")) return bc_text_append(&reader->refusal, value);
     if (bc_json_iter_is(member, "reasoning_details")) return bc_chat_take_details(reader, value);
     if (bc_json_iter_is(member, "extra_content") || bc_json_iter_is(member, "thought_signature")) {
         return bc_chat_keep(reader, &reader->extra, member);
@@ -201,15 +216,40 @@ static int take_object(bc_chat_reader *reader, const json_t *view, bc_json_span 
     return rc;
 }
 
+/* Another string where the event before had one, and nothing else. */
+static int take_piece(bc_chat_reader *reader, bc_json_span value, barchan_error *err)
+{
+    int rc = bc_turn_charge(&reader->total_bytes, reader->added_beside + value.len);
+    if (rc == 0) {
+        rc = reader->added_to == &reader->content ? add_text(reader, value)
+                                                  : add_reasoning(reader, reader->added_to, value);
+    }
+    return bc_turn_failed(rc, err);
+}
+
+static void learn_piece(bc_chat_reader *reader, bc_json_span data)
+{
+    if (reader->additions == 1 && !reader->ended)
+        bc_piece_learn(&reader->piece, data, reader->added);
+}
+
 static int event(void *self, const char *name, bc_json_span data, barchan_error *err)
 {
     bc_chat_reader *reader = self;
     cleanup_json json_t *view = NULL;
+    bc_json_span text;
     if (reader->marked) return 0; /* nothing counts after the last word */
     if (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0) {
         reader->ended = reader->marked = 1;
         return 0;
     }
+    if (bc_piece_match(&reader->piece, data, &text) && strcmp(name, "error") != 0) {
+        return take_piece(reader, text, err);
+    }
+    bc_piece_forget(&reader->piece); /* what comes between may change what the same bytes mean */
+    reader->additions = 0;
+    reader->added.len = 0;
+    size_t before = reader->total_bytes;
     int rc = bc_json_view(&view, data.data, data.len, 0, err);
     if (rc < 0) bc_error_context(err, "an event of the stream");
     if (rc < 0) return rc;
@@ -217,7 +257,10 @@ static int event(void *self, const char *name, bc_json_span data, barchan_error 
         return bc_provider_error(err, 200, view, reader->reply->secrets);
     }
     rc = take_object(reader, view, data, err);
-    return rc < 0 ? rc : 0;
+    if (rc < 0) return rc;
+    reader->added_beside = reader->total_bytes - before - reader->added.len;
+    learn_piece(reader, data);
+    return 0;
 }
 
 static bc_progress progress(const void *self)

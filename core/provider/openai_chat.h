@@ -3,10 +3,11 @@
 #ifndef BC_PROVIDER_OPENAI_CHAT_H
 #define BC_PROVIDER_OPENAI_CHAT_H
 
+#include "piece.h"
 #include "provider.h"
 #include "text.h"
 
-int bc_openai_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_openai_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                      barchan_error *err);
 
 /* A tool call while it arrives. */
@@ -49,6 +50,12 @@ typedef struct bc_chat_reader {
     int ended;  /* a reason to stop or the end marker was */
     int marked; /* the end marker was */
     int whole;  /* one body, no stream */
+    /* What an event added. One string alone, and the events after it may be of one pattern. */
+    int additions;
+    bc_json_span added;
+    bc_text *added_to;
+    size_t added_beside; /* bytes of the message that are not the string's */
+    bc_piece piece;
 } bc_chat_reader;
 
 /* openai_chat_calls.c */

@@ -6,7 +6,7 @@
 
 typedef struct writer {
     bc_out out;
-    const bc_request *request;
+    bc_request *request;
     bc_origin origin;
     int mistral; /* refuses members it does not know, and ids that are not its own kind */
 } writer;
@@ -200,7 +200,7 @@ static int put_assistant(writer *w, const bc_message *message, barchan_error *er
 
 static int put_messages(writer *w, barchan_error *err)
 {
-    const bc_request *request = w->request;
+    bc_request *request = w->request;
     int rc = 0;
     bc_out_open(&w->out, '[');
     if (request->system != NULL) {
@@ -210,8 +210,10 @@ static int put_messages(writer *w, barchan_error *err)
         bc_out_string(&w->out, request->system, request->system_len);
         bc_out_close(&w->out, '}');
     }
+    bc_body_settled(&w->out, request);
     for (size_t at = 0; at < request->message_count && rc == 0;) {
         const bc_message *message = &request->messages[at];
+        bc_body_message(&w->out, request, at);
         if (message->role == BC_ROLE_TOOL) {
             at = put_results(w, at);
             continue;
@@ -219,6 +221,7 @@ static int put_messages(writer *w, barchan_error *err)
         rc = message->role == BC_ROLE_USER ? put_user(w, message) : put_assistant(w, message, err);
         at++;
     }
+    bc_body_messages_end(&w->out, request);
     bc_out_close(&w->out, ']');
     return rc;
 }
@@ -268,7 +271,7 @@ static void put_settings(writer *w, const bc_model_info *model)
     }
 }
 
-int bc_openai_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_openai_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                      barchan_error *err)
 {
     writer w = {.out = {.buf = body},

@@ -58,7 +58,8 @@ static void put_arguments(bc_out *out, const bc_chat_call *call, const bc_call *
     if (!is_object) {
         bc_out_member(out, "arguments", "{}");
     } else if (call->object.len == 0 && !bc_text_is_empty(&call->arguments) &&
-               call->arguments.plain.len == done->arguments.len) {
+               call->arguments.plain.len == done->arguments.len &&
+               memcmp(bc_buf_data(&call->arguments.plain), text, done->arguments.len) == 0) {
         put_escaped(out, "arguments", &call->arguments);
     } else {
         bc_out_key(out, "arguments");

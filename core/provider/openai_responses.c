@@ -152,12 +152,31 @@ static int take_item_event(bc_responses_reader *reader, const char *type, const 
         rc = bc_json_member(data, "item", &value, err);
         return rc == 1 ? bc_response_item_done(reader, index, value, err) : rc;
     }
-    rc = bc_json_member(data, "delta", &value, err);
-    if (rc != 1) return rc;
-    rc = bc_turn_charge(&reader->total_bytes, value.len);
-    if (rc == 0 && strcmp(type, "output_text.delta") == 0) rc = show_text(reader, item, value);
-    if (rc == 0 && strncmp(type, "reasoning_", 10) == 0) rc = show_thought(reader, item, value);
+    return 0;
+}
+
+/* A piece of a text. Most events are; no tree is made for them. */
+static int take_delta(bc_responses_reader *reader, const char *type, int64_t index,
+                      bc_json_span delta, barchan_error *err)
+{
+    bc_response_item *item = NULL;
+    int rc = bc_response_item_at(reader, index, &item, err);
+    if (rc < 0) return rc;
+    reader->begun = 1;
+    if (delta.len == 0) return 0;
+    int is_text = strcmp(type, "response.output_text.delta") == 0;
+    rc = bc_turn_charge(&reader->total_bytes, delta.len);
+    if (rc == 0) {
+        rc = is_text ? show_text(reader, item, delta) : show_thought(reader, item, delta);
+    }
     return bc_turn_failed(rc, err);
+}
+
+static int is_delta(const char *type)
+{
+    return strcmp(type, "response.output_text.delta") == 0 ||
+           strcmp(type, "response.reasoning_text.delta") == 0 ||
+           strcmp(type, "response.reasoning_summary_text.delta") == 0;
 }
 
 static int is_item_event(const char *type)
@@ -165,9 +184,6 @@ static int is_item_event(const char *type)
     static const char *const known[] = {
         "output_item.added",
         "output_item.done",
-        "output_text.delta",
-        "reasoning_text.delta",
-        "reasoning_summary_text.delta",
         "reasoning_summary_part.added",
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -210,11 +226,19 @@ static int take_event(bc_responses_reader *reader, const json_t *view, bc_json_s
 
 static int event(void *self, const char *name, bc_json_span data, barchan_error *err)
 {
+    enum { TYPE, INDEX, DELTA, MEMBERS };
+    bc_json_wanted members[MEMBERS] = {{.key = "type"}, {.key = "output_index"}, {.key = "delta"}};
+    char type[64]; /* no delta's is as long */
     bc_responses_reader *reader = self;
     cleanup_json json_t *view = NULL;
     /* Nothing counts after the last word; some servers add an end marker, which is none here. */
     if (reader->terminal || (data.len == 6 && memcmp(data.data, "[DONE]", 6) == 0)) return 0;
-    int rc = bc_json_view(&view, data.data, data.len, 0, err);
+    int rc = bc_json_members(data, members, MEMBERS, err);
+    if (rc == 0 && bc_json_span_label(members[TYPE].value, type, sizeof type) && is_delta(type)) {
+        int64_t index = bc_json_span_integer(members[INDEX].value, 0);
+        return take_delta(reader, type, index, members[DELTA].value, err);
+    }
+    if (rc == 0) rc = bc_json_view(&view, data.data, data.len, 0, err);
     if (rc < 0) bc_error_context(err, "an event of the stream");
     return rc < 0 ? rc : take_event(reader, view, data, err);
 }

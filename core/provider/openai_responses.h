@@ -5,7 +5,7 @@
 #include "provider.h"
 #include "text.h"
 
-int bc_responses_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_responses_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                         barchan_error *err);
 
 /* An output item: a message, a thought, a call, or something that only goes back. */

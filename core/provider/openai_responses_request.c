@@ -9,7 +9,7 @@
 
 typedef struct writer {
     bc_out out;
-    const bc_request *request;
+    bc_request *request;
     bc_origin origin;
     bc_buf turn; /* the last turn that went back as it came */
 } writer;
@@ -158,15 +158,18 @@ static int put_assistant(writer *w, const bc_message *message, barchan_error *er
 
 static int put_input(writer *w, barchan_error *err)
 {
-    const bc_request *request = w->request;
+    bc_request *request = w->request;
     int rc = 0;
     bc_out_open(&w->out, '[');
+    bc_body_settled(&w->out, request);
     for (size_t i = 0; i < request->message_count && rc == 0; i++) {
         const bc_message *message = &request->messages[i];
+        bc_body_message(&w->out, request, i);
         if (message->role == BC_ROLE_USER) put_user(&w->out, message);
         if (message->role == BC_ROLE_TOOL) put_result(w, message);
         if (message->role == BC_ROLE_ASSISTANT) rc = put_assistant(w, message, err);
     }
+    bc_body_messages_end(&w->out, request);
     bc_out_close(&w->out, ']');
     return rc;
 }
@@ -217,7 +220,7 @@ static void put_settings(writer *w, const bc_model_info *model)
     if (request->stream && bc_body_key(out, request, "stream")) bc_out_word(out, "true");
 }
 
-int bc_responses_render(const bc_model_info *model, const bc_request *request, bc_buf *body,
+int bc_responses_render(const bc_model_info *model, bc_request *request, bc_buf *body,
                         barchan_error *err)
 {
     writer w = {.out = {.buf = body},

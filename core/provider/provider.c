@@ -142,6 +142,30 @@ int bc_body_key(bc_out *out, const bc_request *request, const char *key)
     return 1;
 }
 
+void bc_body_settled(bc_out *out, bc_request *request)
+{
+    request->rendering = (bc_rendering){.begin = out->buf->len};
+    if (request->settled.len == 0) return;
+    bc_out_raw(out, request->settled.data, request->settled.len);
+    request->rendering.begin = out->buf->len - request->settled.len;
+}
+
+void bc_body_message(const bc_out *out, bc_request *request, size_t index)
+{
+    request->messages[index].place = out->buf->len;
+}
+
+void bc_body_mark(bc_request *request, size_t at, size_t len)
+{
+    request->rendering.mark = at;
+    request->rendering.mark_len = len;
+}
+
+void bc_body_messages_end(const bc_out *out, bc_request *request)
+{
+    request->rendering.end = out->buf->len;
+}
+
 int bc_body_has_tools(const bc_request *request)
 {
     const json_t *extra = bc_json_get_object(request->view, "extra");

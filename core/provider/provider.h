@@ -38,7 +38,7 @@ typedef struct bc_provider {
     int (*endpoint)(const bc_model_info *model, const bc_request *request, bc_buf *url,
                     barchan_error *err);
     int (*headers)(const bc_model_info *model, bc_put_header_fn put, void *ud);
-    int (*render)(const bc_model_info *model, const bc_request *request, bc_buf *body,
+    int (*render)(const bc_model_info *model, bc_request *request, bc_buf *body,
                   barchan_error *err);
 
     /* The answer. A reader fills its reply from events (`event`, then `end`) or from one body. The
@@ -84,6 +84,12 @@ int bc_provider_host_is(const bc_model_info *model, const char *host);
 int bc_body_has_tools(const bc_request *request);
 /* Begins a member of the body: 1, or 0 when `extra` has it and its value must not be written. */
 int bc_body_key(bc_out *out, const bc_request *request, const char *key);
+/* Around the messages of a body, after its list was opened: what is settled of them; each one that
+ * is to be written; the end. What `bc_body_mark` is told of is left out when they are kept. */
+void bc_body_settled(bc_out *out, bc_request *request);
+void bc_body_message(const bc_out *out, bc_request *request, size_t index);
+void bc_body_mark(bc_request *request, size_t at, size_t len);
+void bc_body_messages_end(const bc_out *out, bc_request *request);
 /* Writes `extra` after the body's own members: a null removes a member, anything else replaces it.
  */
 void bc_body_extra(bc_out *out, const bc_request *request);

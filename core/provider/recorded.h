@@ -50,6 +50,7 @@ typedef struct bc_recording_origin {
     const char *provider, *model, *base_url;
     int64_t max_tokens; /* 0: not set */
     int max_retries;
+    const char *extra; /* JSON object; NULL: none */
 } bc_recording_origin;
 
 /* Makes the file, which must not exist, readable by this user only. `secrets` is borrowed. */

@@ -63,11 +63,23 @@ static bc_json_span text_of(const char *text)
     return (bc_json_span){text, strlen(text)};
 }
 
+static void put_extra(bc_out *out, const bc_secrets *secrets, bc_json_span extra)
+{
+    cleanup_buf bc_buf hidden;
+    bc_buf_init(&hidden, BC_JSON_MAX_BYTES);
+    int rc = bc_json_validate(extra.data, extra.len, NULL);
+    if (rc == 0) rc = bc_secret_hide(secrets, &hidden, extra.data, extra.len);
+    if (rc > 0) extra = (bc_json_span){bc_buf_data(&hidden), hidden.len};
+    if (rc < 0 && out->rc == 0) out->rc = rc;
+    bc_out_key(out, "extra");
+    bc_out_raw(out, extra.data, extra.len);
+}
+
 static int put_first_line(bc_recording *recording, const bc_recording_origin *origin,
                           barchan_error *err)
 {
     cleanup_buf bc_buf line;
-    bc_buf_init(&line, 1 << 16);
+    bc_buf_init(&line, BC_JSON_MAX_BYTES);
     bc_out out = {.buf = &line};
     bc_out_word(&out, "{\"type\":\"recording\",\"version\":1");
     bc_out_member(&out, "barchan", barchan_version());
@@ -80,6 +92,7 @@ static int put_first_line(bc_recording *recording, const bc_recording_origin *or
     }
     bc_out_key(&out, "max_retries");
     bc_out_integer(&out, origin->max_retries);
+    if (origin->extra != NULL) put_extra(&out, recording->secrets, text_of(origin->extra));
     bc_out_close(&out, '}');
     return put_line(recording, &line, out.rc, err);
 }

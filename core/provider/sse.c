@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "base/plain.h"
 
 void bc_sse_init(bc_sse *sse, bc_sse_fn fn, void *ud)
 {
@@ -89,7 +90,7 @@ static int finish_line(bc_sse *sse, const char *rest, size_t len, barchan_error 
 /* One scan for both: looking for each alone would pass all that follows once per line. */
 static size_t line_end(const char *data, size_t len)
 {
-    size_t at = 0;
+    size_t at = bc_bytes_without(data, len, '\n', '\r');
     while (at < len && data[at] != '\n' && data[at] != '\r')
         at++;
     return at;

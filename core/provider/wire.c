@@ -272,7 +272,7 @@ static void on_again(void *ud)
     if (rc < 0) end_failed(c, rc, &err);
 }
 
-int bc_wire_start(barchan_completion *c, const bc_request *request, barchan_error *err)
+int bc_wire_start(barchan_completion *c, bc_request *request, barchan_error *err)
 {
     const barchan_model *model = c->model;
     c->deadline_ms = bc_clock_ms() + model->timeout_ms;

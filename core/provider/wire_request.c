@@ -28,8 +28,28 @@ static int put_header(const char *name, const char *value, void *ud)
     return rc < 0 ? rc : add_line(ud, text);
 }
 
-void bc_wire_forget(bc_wire_request *request)
+/* Memory as large as a body comes fresh from the kernel each time, page by page. */
+static void take_spare(barchan_model *model, bc_buf *body)
 {
+    bc_buf_init(body, BC_JSON_MAX_BYTES);
+    if (model->spare.mem == NULL) return;
+    *body = model->spare;
+    bc_buf_init(&model->spare, BC_JSON_MAX_BYTES);
+    bc_buf_reset(body);
+}
+
+static void give_spare(barchan_model *model, bc_buf *body)
+{
+    if (model->spare.mem == NULL && body->mem != NULL && body->cap <= BC_MODEL_MAX_SPARE_BYTES) {
+        model->spare = *body;
+        bc_buf_init(body, BC_JSON_MAX_BYTES);
+    }
+    bc_buf_clear(body);
+}
+
+void bc_wire_forget(barchan_completion *c)
+{
+    bc_wire_request *request = &c->request;
     for (size_t i = 0; i < request->header_count; i++) {
         explicit_bzero(request->headers[i], strlen(request->headers[i])); /* the key is in one */
         free(request->headers[i]);
@@ -38,7 +58,7 @@ void bc_wire_forget(bc_wire_request *request)
     request->headers = NULL;
     request->header_count = 0;
     bc_buf_clear(&request->url);
-    bc_buf_clear(&request->body);
+    give_spare(c->model, &request->body);
 }
 
 static int make_headers(const barchan_model *model, const bc_request *request, bc_wire_request *to)
@@ -55,14 +75,17 @@ static int make_headers(const barchan_model *model, const bc_request *request, b
     return rc;
 }
 
-int bc_wire_make(barchan_completion *c, const bc_request *request, barchan_error *err)
+int bc_wire_make(barchan_completion *c, bc_request *request, barchan_error *err)
 {
-    const barchan_model *model = c->model;
+    barchan_model *model = c->model;
     bc_wire_request *to = &c->request;
     bc_buf_init(&to->url, BC_HTTP_MAX_URL_BYTES);
-    bc_buf_init(&to->body, BC_JSON_MAX_BYTES);
+    take_spare(model, &to->body);
     int rc = model->provider->endpoint(&model->info, request, &to->url, err);
-    if (rc == 0) rc = model->provider->render(&model->info, request, &to->body, err);
+    if (rc == 0) {
+        rc = bc_history_render(&model->history, model->provider, &model->info, request, &to->body,
+                               err);
+    }
     if (rc < 0) return rc;
     rc = make_headers(model, request, to);
     if (rc == BARCHAN_ENOMEM) bc_error_nomem(err);

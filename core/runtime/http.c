@@ -39,7 +39,7 @@ static size_t on_header(char *data, size_t one, size_t len, void *ud)
     bc_http *http = ud;
     size_t line = len;
     (void)one;
-    http->last_activity_ms = bc_clock_ms();
+    http->last_activity_ms = http->room->now_ms;
     http->header_bytes += len;
     if (http->header_bytes > BC_HTTP_MAX_HEADER_BYTES) {
         fail(http, BARCHAN_ELIMIT, "the headers of the answer are too large");
@@ -68,7 +68,7 @@ static size_t on_write(char *data, size_t one, size_t len, void *ud)
 {
     bc_http *http = ud;
     (void)one;
-    http->last_activity_ms = bc_clock_ms();
+    http->last_activity_ms = http->room->now_ms;
     if (http->inbox.len >= BC_HTTP_MAX_WAITING_BYTES) {
         http->curl_paused = 1; /* curl gives the same bytes again */
         return CURL_WRITEFUNC_PAUSE;
@@ -92,7 +92,7 @@ static int on_progress(void *ud, curl_off_t down_total, curl_off_t down, curl_of
     bc_http *http = ud;
     (void)down_total;
     (void)up_total;
-    if (down != http->down || up != http->up) http->last_activity_ms = bc_clock_ms();
+    if (down != http->down || up != http->up) http->last_activity_ms = http->room->now_ms;
     http->down = down;
     http->up = up;
     return 0;
@@ -149,6 +149,13 @@ static void break_off(bc_http *http)
     bc_http_room_remove(http);
     bc_buf_reset(&http->inbox);
     http->finished = 1;
+}
+
+void bc_http_unwatched(bc_http *http)
+{
+    fail(http, BARCHAN_ENOMEM, "out of memory: its connection cannot be watched");
+    break_off(http);
+    wake(http);
 }
 
 static int give_head(bc_http *http, const int *gone)
@@ -282,16 +289,15 @@ static void set_transfer(bc_http *http, const bc_http_options *options)
     SET(CURLOPT_NOPROGRESS, 0L);
     SET(CURLOPT_XFERINFOFUNCTION, on_progress);
     SET(CURLOPT_XFERINFODATA, http);
-    if (http->body_out.len > 0) {
-        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)http->body_out.len);
-        SET(CURLOPT_POSTFIELDS, bc_buf_data(&http->body_out));
+    if (options->body_len > 0) {
+        SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)options->body_len);
+        SET(CURLOPT_POSTFIELDS, options->body); /* curl makes no copy of it */
     }
     if (options->method != NULL) SET(CURLOPT_CUSTOMREQUEST, options->method);
 }
 
 static int set_up(bc_http *http, const bc_http_options *options, barchan_error *err)
 {
-    bc_buf_init(&http->body_out, BC_JSON_MAX_BYTES);
     bc_buf_init(&http->headers, 2 * BC_HTTP_MAX_HEADER_BYTES);
     bc_buf_init(&http->inbox, 2 * BC_HTTP_MAX_WAITING_BYTES);
     http->options = *options;
@@ -299,9 +305,7 @@ static int set_up(bc_http *http, const bc_http_options *options, barchan_error *
     http->host = bc_http_host(options->url);
     http->easy = curl_easy_init();
     if (http->host == NULL || http->easy == NULL) return bc_error_nomem(err);
-    int rc = bc_buf_append(&http->body_out, options->body, options->body_len);
-    if (rc < 0) return bc_error_set(err, rc, "the request is too large");
-    rc = add_headers(http, options->headers, err);
+    int rc = add_headers(http, options->headers, err);
     if (rc == 0) rc = bc_timer_open(&http->idle, http->room->rt, on_idle, http, err);
     if (rc < 0) return rc;
     SET(CURLOPT_URL, options->url);
@@ -351,7 +355,6 @@ void bc_http_close(bc_http *http)
     for (struct curl_slist *h = http->header_list; h != NULL; h = h->next)
         explicit_bzero(h->data, strlen(h->data)); /* a key may be in it */
     curl_slist_free_all(http->header_list);
-    bc_buf_clear(&http->body_out);
     bc_buf_clear(&http->headers);
     bc_buf_clear(&http->inbox);
     free(http->host);

@@ -45,7 +45,8 @@ typedef struct bc_http_handlers {
     void *ud;
 } bc_http_handlers;
 
-/* Everything is copied. The handle is the caller's to close, also after on_done. */
+/* The body is borrowed until the handle is closed, the rest is copied. The handle is the caller's
+ * to close, also after on_done. */
 int bc_http_start(bc_http **out, barchan_runtime *rt, const bc_http_options *options,
                   const bc_http_handlers *handlers, barchan_error *err);
 /* Ends it at once. NULL is ignored. */

@@ -12,6 +12,8 @@ typedef struct bc_http_room {
     CURLM *multi;
     bc_timer *timer;
     bc_http *requests; /* those that curl works on */
+    int64_t now_ms;    /* when curl was last called */
+    int has_unwatched; /* one of them is so */
 } bc_http_room;
 
 struct bc_http {
@@ -19,12 +21,12 @@ struct bc_http {
     bc_http *next, *prev;
     CURL *easy;
     int in_multi;
+    int unwatched; /* its socket could not be watched; it is to be broken off */
     struct curl_slist *header_list;
     bc_http_handlers handlers;
-    bc_http_options options; /* the numbers; the pointers are not kept */
+    bc_http_options options; /* of its pointers the body alone is kept */
     char *host;              /* for messages */
     int plain;               /* the URL is http */
-    bc_buf body_out;         /* the request's body */
     bc_buf headers;          /* of the answer: lines, each ended by NUL */
     size_t header_bytes;     /* of all answers, interim ones too */
     int status;              /* 0 until the final head is complete */
@@ -50,6 +52,8 @@ void bc_http_room_remove(bc_http *http);
 void bc_http_room_unpause(bc_http *http);
 /* http.c: curl is done with it. */
 void bc_http_finished(bc_http *http, CURLcode result);
+/* There was no memory to watch its socket. */
+void bc_http_unwatched(bc_http *http);
 /* http_url.c */
 int bc_http_is_loopback(const struct sockaddr *address);
 /* The host of a checked URL, "host:port"; malloc'd. */

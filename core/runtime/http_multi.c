@@ -1,6 +1,7 @@
 /* All requests of a runtime: one curl multi handle, its sockets and its timer. */
 #include <stdlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "http_internal.h"
 
 typedef struct socket_watch {
@@ -23,13 +24,40 @@ static void collect(bc_http_room *room)
     }
 }
 
+static curl_socket_t socket_of(const bc_http *http)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+    curl_easy_getinfo(http->easy, CURLINFO_ACTIVESOCKET, &fd);
+    return fd;
+}
+
+/* Nothing would wake a request whose socket is not watched, nor one that shares its connection.
+ * Told of the failure, curl would give up all that it has, and refuse what comes later. */
+static void break_off_unwatched(bc_http_room *room)
+{
+    while (room->has_unwatched) {
+        bc_http *http = room->requests;
+        room->has_unwatched = 0;
+        while (http != NULL && !http->unwatched)
+            http = http->next;
+        if (http == NULL) return;
+        curl_socket_t fd = socket_of(http);
+        for (bc_http *other = room->requests; other != NULL; other = other->next)
+            other->unwatched |= fd != CURL_SOCKET_BAD && socket_of(other) == fd;
+        room->has_unwatched = 1; /* removing one may tell of others */
+        bc_http_unwatched(http);
+    }
+}
+
 static void act(bc_http_room *room, curl_socket_t fd, int flags)
 {
     bc_sigpipe state;
     int running;
+    room->now_ms = bc_clock_ms();
     bc_sigpipe_block(&state);
     curl_multi_socket_action(room->multi, fd, flags, &running);
     collect(room);
+    break_off_unwatched(room);
     bc_sigpipe_restore(&state);
 }
 
@@ -69,21 +97,26 @@ static socket_watch *add_socket(bc_http_room *room, curl_socket_t fd)
     return s;
 }
 
-static int on_socket(CURL *easy, curl_socket_t fd, int what, void *clientp, void *socketp)
+static int watch(bc_http_room *room, socket_watch *s, curl_socket_t fd, int what)
 {
-    bc_http_room *room = clientp;
-    socket_watch *s = socketp;
-    (void)easy;
-    if (what == CURL_POLL_REMOVE) {
-        drop_socket(room, s);
-        return 0;
-    }
-    if (s == NULL) s = add_socket(room, fd);
-    if (s == NULL) return -1;
     unsigned events = 0;
     if (what == CURL_POLL_IN || what == CURL_POLL_INOUT) events |= BC_READABLE;
     if (what == CURL_POLL_OUT || what == CURL_POLL_INOUT) events |= BC_WRITABLE;
-    return bc_watch_set(s->watch, events, NULL) < 0 ? -1 : 0;
+    if (s == NULL) s = add_socket(room, fd);
+    return s != NULL ? bc_watch_set(s->watch, events, NULL) : BARCHAN_ENOMEM;
+}
+
+static int on_socket(CURL *easy, curl_socket_t fd, int what, void *clientp, void *socketp)
+{
+    bc_http_room *room = clientp;
+    bc_http *http = NULL;
+    if (what == CURL_POLL_REMOVE) {
+        drop_socket(room, socketp);
+    } else if (watch(room, socketp, fd, what) < 0) {
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&http);
+        if (http != NULL) http->unwatched = room->has_unwatched = 1;
+    }
+    return 0;
 }
 
 static int on_timer(CURLM *multi, long timeout_ms, void *clientp)
@@ -112,6 +145,7 @@ int bc_http_room_add(bc_http *http, barchan_error *err)
 {
     bc_http_room *room = http->room;
     bc_sigpipe state;
+    room->now_ms = bc_clock_ms();
     bc_sigpipe_block(&state);
     CURLMcode code = curl_multi_add_handle(room->multi, http->easy);
     bc_sigpipe_restore(&state);
@@ -129,8 +163,10 @@ int bc_http_room_add(bc_http *http, barchan_error *err)
 void bc_http_room_unpause(bc_http *http)
 {
     bc_sigpipe state;
+    http->room->now_ms = bc_clock_ms();
     bc_sigpipe_block(&state);
     curl_easy_pause(http->easy, CURLPAUSE_CONT);
+    break_off_unwatched(http->room);
     bc_sigpipe_restore(&state);
 }
 

@@ -18,10 +18,11 @@ static sigset_t only_sigpipe(void)
 void bc_sigpipe_block(bc_sigpipe *state)
 {
     sigset_t pending, old, set = only_sigpipe();
-    sigpending(&pending);
-    state->pending = sigismember(&pending, SIGPIPE) == 1;
     pthread_sigmask(SIG_BLOCK, &set, &old);
     state->blocked = sigismember(&old, SIGPIPE) == 1;
+    /* It waits only where it was blocked: else it would have arrived. */
+    state->pending =
+        state->blocked && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
 }
 
 void bc_sigpipe_restore(bc_sigpipe *state)

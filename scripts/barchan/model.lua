@@ -27,6 +27,7 @@ local create_spec = {
   timeout = "number",
   max_retries = "integer", -- of a request that failed in passing; 2, 0 for none
   max_retry_wait = "number", -- longest wait that a server may ask for; 60
+  extra = "table", -- goes into each request, below the request's own
   stream = "boolean",
 }
 
@@ -128,6 +129,14 @@ local function check_replay(given, config)
   end
 end
 
+local function merged(below, above)
+  if not below and not above then return nil end
+  local both = {}
+  for name, value in pairs(below or {}) do both[name] = value end
+  for name, value in pairs(above or {}) do both[name] = value end
+  return both
+end
+
 -- The preset's fields below what was given.
 local function from_preset(preset, given)
   local config = {}
@@ -137,6 +146,7 @@ local function from_preset(preset, given)
   for name, value in pairs(given) do
     if name ~= "provider" then config[name] = value end
   end
+  config.extra = merged(preset.extra, given.extra)
   if not config.api_key then config.key_variable = preset.key end
   return config
 end
@@ -183,6 +193,9 @@ function model.create(given)
     config.use_environment = true
   end
   config.use_key = nil
+  local extra = config.extra
+  config.extra = nil
+  if config.record and extra then config.recorded_extra = core.json.encode(extra) end
   local handle, err = core.model.create(config)
   if not handle then return nil, err end
   return setmetatable({
@@ -190,7 +203,7 @@ function model.create(given)
     provider = given.provider or config.provider,
     name = config.name,
     stream = given.stream,
-    extra = preset and preset.extra,
+    extra = extra,
     at_home = at_home, -- at the provider's own address
   }, Model)
 end
@@ -198,8 +211,10 @@ end
 local MAX_HEADER = 65536
 
 local header_spec = {
-  provider = "string", model = "string", base_url = "string", max_tokens = "number", max_retries = "number",
+  provider = "string", model = "string", base_url = "string",
+  max_tokens = "number", max_retries = "number", extra = "table",
 }
+local may_lack = { max_tokens = true, max_retries = true, extra = true }
 
 --- The options of a model that plays this file: a recording of a wire names its provider, model and
 --- address itself; anything else is taken for a transcript.
@@ -218,7 +233,7 @@ function model.recorded(path)
   end
   for name, kind in pairs(header_spec) do
     local value = header[name]
-    if type(value) ~= kind and not (value == nil and kind == "number") then
+    if type(value) ~= kind and not (value == nil and may_lack[name]) then
       return nil, core.util.error {
         code = "protocol", retryable = false,
         message = ("the recording %s, line 1: '%s' must be a %s"):format(path, name, kind),
@@ -228,6 +243,7 @@ function model.recorded(path)
   return {
     provider = header.provider, name = header.model, base_url = header.base_url, replay = path,
     max_tokens = math.tointeger(header.max_tokens), max_retries = math.tointeger(header.max_retries),
+    extra = header.extra,
     allow_plain_http = true, -- nobody is asked
   }
 end
@@ -244,7 +260,7 @@ local function request_of(self, given)
     effort = given.effort,
     schema = given.schema,
     cache = given.cache,
-    extra = given.extra,
+    extra = merged(self.extra, given.extra),
     stream = given.stream,
   }
   if request.stream == nil then request.stream = self.stream end
@@ -252,12 +268,6 @@ local function request_of(self, given)
   local tools = given.tools
   if toolset.is_toolset(tools) then tools = tools:declarations() end
   if tools and #tools > 0 then request.tools = tools end
-  if self.extra then
-    local extra = {}
-    for name, value in pairs(self.extra) do extra[name] = value end
-    for name, value in pairs(given.extra or {}) do extra[name] = value end
-    request.extra = extra
-  end
   return request
 end
 

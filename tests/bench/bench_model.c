@@ -20,7 +20,16 @@
 #include <barchan/engine.h>
 #include <barchan/model.h>
 
-enum { MESSAGES = 200, PIECES = 150, MAX_TURNS = 100000, STREAMS = 500, MAX_BODY = 1 << 20 };
+/* The conversation grows by a call and its result each turn, around 200 messages, and begins again.
+ */
+enum {
+    MESSAGES = 200,
+    GROWTH = 10,
+    PIECES = 150,
+    MAX_TURNS = 100000,
+    STREAMS = 500,
+    MAX_BODY = 1 << 20
+};
 
 static barchan_runtime *rt;
 static barchan_model *model;
@@ -28,14 +37,21 @@ static barchan_engine *engine;
 static barchan_error err;
 static CURL *curl;
 static struct curl_slist *headers;
-static char *request, base_url[64];
-static size_t request_len;
+static json_t *whole; /* the longest request */
+static char *requests[GROWTH], base_url[64];
+static size_t request_len[GROWTH];
 
-/* The body of the first request, for libcurl to send again. */
+/* The bodies of the first requests, for libcurl to send again. */
 static struct shared {
-    size_t len;
-    char body[MAX_BODY];
+    int count;
+    size_t len[GROWTH];
+    char body[GROWTH][MAX_BODY];
 } * shared;
+
+static int messages_of(int turn)
+{
+    return MESSAGES - GROWTH + 1 + 2 * turn;
+}
 
 static _Noreturn void die(const char *what)
 {
@@ -88,9 +104,9 @@ static void make_answer(void)
 /* One request of a kept connection; 0 at its end. */
 static int read_request(int fd, char *bytes)
 {
-    size_t len = 0, whole = 0;
+    size_t len = 0, end = 0;
     const char *body = NULL;
-    while (body == NULL || len < whole) {
+    while (body == NULL || len < end) {
         ssize_t n = recv(fd, bytes + len, MAX_BODY - 1 - len, 0);
         if (n <= 0) return 0;
         len += (size_t)n;
@@ -98,11 +114,13 @@ static int read_request(int fd, char *bytes)
         if (body != NULL || (body = strstr(bytes, "\r\n\r\n")) == NULL) continue;
         const char *length = strcasestr(bytes, "content-length:");
         body += 4;
-        whole = (size_t)(body - bytes) + strtoul(length + 15, NULL, 10);
+        end = (size_t)(body - bytes) + strtoul(length + 15, NULL, 10);
     }
-    if (shared->len == 0) {
-        memcpy(shared->body, body, whole - (size_t)(body - bytes));
-        __atomic_store_n(&shared->len, whole - (size_t)(body - bytes), __ATOMIC_RELEASE);
+    if (shared->count < GROWTH) {
+        int at = shared->count;
+        shared->len[at] = end - (size_t)(body - bytes);
+        memcpy(shared->body[at], body, shared->len[at]);
+        __atomic_store_n(&shared->count, at + 1, __ATOMIC_RELEASE);
     }
     return 1;
 }
@@ -149,13 +167,13 @@ static void start_server(void)
 
 /* ---- the conversation: a question, and calls with their results ---- */
 
-static void make_request(void)
+static void make_requests(void)
 {
     static char result[801];
     memset(result, 'r', sizeof result - 1);
     json_t *messages = json_array();
     json_array_append_new(messages, json_pack("{s:s,s:s}", "role", "user", "content", "Go on."));
-    for (int i = 0; i < MESSAGES / 2; i++) {
+    for (int i = 0; i < messages_of(GROWTH) / 2; i++) {
         char id[16];
         snprintf(id, sizeof id, "call_%d", i);
         json_array_append_new(
@@ -165,10 +183,15 @@ static void make_request(void)
         json_array_append_new(messages, json_pack("{s:s,s:s,s:s}", "role", "tool", "tool_call_id",
                                                   id, "content", result));
     }
-    json_t *whole = json_pack("{s:b,s:o}", "stream", 1, "messages", messages);
-    request = json_dumps(whole, JSON_COMPACT);
-    request_len = strlen(request);
+    whole = json_pack("{s:b,s:o}", "stream", 1, "messages", messages);
+    for (int turn = GROWTH - 1; turn >= 0; turn--) {
+        while (json_array_size(messages) > (size_t)messages_of(turn))
+            json_array_remove(messages, json_array_size(messages) - 1);
+        requests[turn] = json_dumps(whole, JSON_COMPACT);
+        request_len[turn] = strlen(requests[turn]);
+    }
     json_decref(whole);
+    whole = json_loads(requests[GROWTH - 1], 0, NULL);
 }
 
 /* ---- rows ---- */
@@ -194,12 +217,12 @@ static void open_curl(void)
     curl_easy_setopt(curl, CURLOPT_URL, url);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take);
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)shared->len);
-    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, shared->body);
 }
 
-static void by_curl(void)
+static void by_curl(int turn)
 {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)shared->len[turn]);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, shared->body[turn]);
     if (curl_easy_perform(curl) != CURLE_OK) die("libcurl");
 }
 
@@ -209,25 +232,30 @@ static void on_delta(barchan_delta_kind kind, const char *data, size_t len, void
     received += len;
 }
 
-static void by_c(void)
+static void by_c(int turn)
 {
     char *reply;
     barchan_complete_options o = {.struct_size = sizeof o, .on_delta = on_delta};
-    if (barchan_model_complete(model, request, request_len, &o, &reply, &err) < 0) die("complete");
+    if (barchan_model_complete(model, requests[turn], request_len[turn], &o, &reply, &err) < 0) {
+        die("complete");
+    }
     barchan_free(reply);
 }
 
 static const char script[] =
     "local barchan = require 'barchan'\n"
-    "local model, messages\n"
+    "local model, all\n"
+    "local messages = {}\n"
     "return {\n"
     "  open = function(given)\n"
     "    model = assert(barchan.model { provider = 'anthropic', name = 'm', api_key = 'k',\n"
     "      base_url = given.base_url })\n"
-    "    messages = given.messages\n"
+    "    all = given.messages\n"
     "  end,\n"
-    "  turn = function()\n"
+    "  turn = function(given)\n"
     "    local seen = 0\n"
+    "    if #messages > given.count then messages = {} end\n"
+    "    for i = #messages + 1, given.count do messages[i] = all[i] end\n"
     "    assert(model:complete { messages = messages, on_delta = function(t) seen = seen + #t end "
     "})\n"
     "  end,\n"
@@ -236,7 +264,6 @@ static const char script[] =
 static void open_engine(void)
 {
     barchan_engine_options o = {.struct_size = sizeof o, .library = BARCHAN_LIBRARY_FULL};
-    json_t *whole = json_loads(request, 0, NULL);
     json_object_set_new(whole, "base_url", json_string(base_url));
     char *text = json_dumps(whole, JSON_COMPACT);
     if (barchan_engine_create(&engine, rt, &o, &err) < 0 ||
@@ -248,14 +275,16 @@ static void open_engine(void)
     json_decref(whole);
 }
 
-static void by_lua(void)
+static void by_lua(int turn)
 {
-    if (barchan_engine_call(engine, "turn", NULL, NULL, NULL, &err) < 0) die("turn");
+    char given[32];
+    snprintf(given, sizeof given, "{\"count\":%d}", messages_of(turn));
+    if (barchan_engine_call(engine, "turn", given, NULL, NULL, &err) < 0) die("turn");
 }
 
 static const struct {
     const char *name;
-    void (*fn)(void);
+    void (*fn)(int turn);
 } rows[] = {{"libcurl, the same bytes", by_curl},
             {"barchan_model_complete", by_c},
             {"model:complete in Lua", by_lua}};
@@ -284,14 +313,14 @@ static void measure(int turns)
     for (int i = 0; i < turns; i++) {
         for (int row = 0; row < ROWS; row++) {
             double began = cpu_us();
-            rows[row].fn();
+            rows[row].fn(i % GROWTH);
             samples[row][i] = cpu_us() - began;
         }
     }
     for (int row = 0; row < ROWS; row++)
         qsort(samples[row], (size_t)turns, sizeof(double), by_size);
     printf("request %zu bytes, answer %zu bytes in %d events; processor time, median of %d\n",
-           shared->len, answer_len, PIECES + 5, turns);
+           shared->len[GROWTH / 2], answer_len, PIECES + 5, turns);
     for (int row = 0; row < ROWS; row++) {
         printf("%-26s %8.0f us  %6.2f\n", rows[row].name, samples[row][turns / 2],
                samples[row][turns / 2] / samples[0][turns / 2]);
@@ -343,7 +372,7 @@ int main(int argc, char **argv)
     int turns = argc > 1 ? atoi(argv[1]) : 300;
     if (turns < 1 || turns > MAX_TURNS) return fprintf(stderr, "usage: bench_model [TURNS]\n"), 2;
     start_server();
-    make_request();
+    make_requests();
     curl_global_init(CURL_GLOBAL_DEFAULT);
     barchan_model_options o = {.struct_size = sizeof o,
                                .provider = "anthropic",
@@ -354,7 +383,8 @@ int main(int argc, char **argv)
         barchan_model_create(&model, rt, &o, &err) < 0) {
         die("create");
     }
-    by_c(); /* the server keeps its body */
+    for (int turn = 0; turn < GROWTH; turn++)
+        by_c(turn); /* the server keeps its body */
     open_curl();
     open_engine();
     measure(turns);
@@ -364,5 +394,6 @@ int main(int argc, char **argv)
     barchan_runtime_destroy(rt);
     curl_easy_cleanup(curl);
     curl_slist_free_all(headers);
-    free(request);
+    for (int turn = 0; turn < GROWTH; turn++)
+        free(requests[turn]);
 }

@@ -7,10 +7,10 @@ foreach(name buf error json_scan json_view json_write utf8)
   list(APPEND base_sources ${core}/base/${name}.c)
 endforeach()
 set(provider_sources ${base_sources} fixed_random.c)
-foreach(name anthropic anthropic_block anthropic_request error_map gemini gemini_parts gemini_partial
+foreach(name anthropic anthropic_block anthropic_delta anthropic_mixed anthropic_request error_map gemini gemini_parts gemini_partial
         gemini_request json_out message message_parts
         openai_chat openai_chat_calls openai_chat_details openai_chat_labels openai_chat_request openai_chat_turn
-        openai_responses openai_responses_items openai_responses_request openai_responses_turn openai_tools pairing
+        openai_responses openai_responses_items openai_responses_request openai_responses_turn openai_tools pairing piece
         provider reply reply_json secret sse text tools_render)
   list(APPEND provider_sources ${core}/provider/${name}.c)
 endforeach()

@@ -55,6 +55,25 @@ add_test(NAME integration/provider_tls COMMAND python3
   ${PROJECT_SOURCE_DIR}/tests/support)
 set_tests_properties(integration/provider_tls PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)
 
+add_test(NAME integration/provider_names COMMAND python3
+  ${CMAKE_CURRENT_SOURCE_DIR}/test_provider_names.py $<TARGET_FILE:provider_tls>
+  ${PROJECT_SOURCE_DIR}/tests/support)
+set_tests_properties(integration/provider_names PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 240)
+
+# The same where the time of day jumps: deadlines, idle times and pauses do not notice. (A
+# sanitizer's own library must be loaded first.)
+if(NOT BARCHAN_SANITIZE)
+  add_library(clock_jump MODULE ${PROJECT_SOURCE_DIR}/tests/support/clock_jump.c)
+  set_target_properties(clock_jump PROPERTIES PREFIX "" C_VISIBILITY_PRESET default)
+  target_compile_definitions(clock_jump PRIVATE _GNU_SOURCE)
+  target_link_libraries(clock_jump PRIVATE barchan_warnings ${CMAKE_DL_LIBS})
+  foreach(name provider_errors provider_retry)
+    add_test(NAME integration/${name}_clock COMMAND ${CMAKE_COMMAND} -E env
+      LD_PRELOAD=$<TARGET_FILE:clock_jump> $<TARGET_FILE:${name}>)
+    set_tests_properties(integration/${name}_clock PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${BARCHAN_TEST_TIMEOUT})
+  endforeach()
+endif()
+
 add_test(NAME integration/provider_slow_name COMMAND python3
   ${CMAKE_CURRENT_SOURCE_DIR}/test_provider_slow_name.py $<TARGET_FILE:provider_cancel>)
 set_tests_properties(integration/provider_slow_name PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 120)

@@ -32,6 +32,7 @@ int main(int argc, char **argv)
                                .provider = "anthropic",
                                .name = "m",
                                .base_url = argv[1],
+                               .allow_plain_http = 1,
                                .timeout_ms = 20000};
     if (barchan_runtime_create(&rt, NULL, &err) < 0 ||
         barchan_model_create(&model, rt, &o, &err) < 0) {

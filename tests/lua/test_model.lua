@@ -208,6 +208,34 @@ function T:test_presets()
   lu.assertEquals(tostring(model), "model here:x")
 end
 
+-- Played without the preset, or with another one, a recorded request is still the same.
+function T:test_the_extra_of_a_preset_is_recorded()
+  local presets, path = require "barchan.presets", os.tmpname()
+  os.remove(path)
+  presets.here = { provider = "openai", base_url = "http://127.0.0.1:9", extra = { top_k = 1, top_p = 0.5 } }
+  local model = assert(barchan.model {
+    provider = "here", name = "x", max_retries = 0, record = path, extra = { top_p = 0.25, note = "a key: secret-key-1" },
+    api_key = "secret-key-1",
+  })
+  local none, err = model:complete { messages = "hi", extra = { seed = 7 } }
+  presets.here = nil
+  lu.assertNil(none)
+  lu.assertEquals(err.code, "network")
+  local options = assert(barchan.recorded(path))
+  lu.assertEquals(options.extra, { top_k = 1, top_p = 0.25, note = "a key: ***" })
+  options.extra.note = "a key: secret-key-1" -- hidden in what was recorded and in what is compared
+  options.api_key = "secret-key-1"
+  model = assert(barchan.model(options))
+  none, err = model:complete { messages = "hi", extra = { seed = 7 } }
+  lu.assertNil(none)
+  lu.assertEquals(err.code, "network", tostring(err)) -- played, not "it was not recorded"
+  options.extra = nil
+  none, err = assert(barchan.model(options)):complete { messages = "hi", extra = { seed = 7 } }
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "at /note recorded was")
+  os.remove(path)
+end
+
 function T:test_cost_is_known_or_nil()
   local prices = require "barchan.prices"
   local usage = { input_tokens = 1000000, cache_read_tokens = 1000000, output_tokens = 100000 }

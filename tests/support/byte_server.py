@@ -248,7 +248,8 @@ def s_redirect(c, r, rest):
 def s_garbage(c, r, rest):
     c.send({"line": b"GARBAGE\r\n\r\n", "http09": b"just some text, no head at all\n",
             "icy": b"ICY 200 OK\r\ncontent-type: application/json\r\n\r\n{}",
-            "status": b"HTTP/1.1 999999 What\r\n\r\n", "zero": b"HTTP/1.1 000 None\r\n\r\n{}",
+            "status": b"HTTP/1.1 999999 What\r\n\r\n", "billion": b"HTTP/1.1 1000000000 What\r\n\r\n{}",
+            "999": b"HTTP/1.1 999 What\r\ncontent-length: 2\r\n\r\n{}", "zero": b"HTTP/1.1 000 None\r\n\r\n{}",
             "nul": b"\0\0\0\0\0\0\0\0\r\n\r\n", "h2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"}[rest[0]])
     raise Gone()
 
@@ -295,20 +296,25 @@ def s_cutstream(c, r, rest):
 def s_length(c, r, rest):
     line = {"negative": "content-length: -5", "huge": "content-length: 99999999999999999999999",
             "two": "content-length: 2\r\ncontent-length: 900",
-            "both": "content-length: 3\r\ntransfer-encoding: chunked"}[rest[0]]
-    c.send(("HTTP/1.1 200 OK\r\n%s\r\n\r\n" % line).encode() + b"{}")
+            "both": "content-length: 3\r\ntransfer-encoding: chunked",
+            "short": "content-length: 20"}[rest[0]]
+    body = json.dumps(MESSAGE).encode() if rest[0] == "short" else b"{}"
+    c.send(("HTTP/1.1 200 OK\r\n%s\r\n\r\n" % line).encode() + body)
     raise Gone()
 
 
 def s_badchunk(c, r, rest):
     c.head()
     c.send({"size": b"ffffffffffffffffffff\r\nx", "text": b"zz\r\nx\r\n",
-            "extension": b"5;" + b"a" * (1 << 20) + b"\r\nhello\r\n0\r\n\r\n"}[rest[0]])
+            "extension": b"5;" + b"a" * (1 << 20) + b"\r\nhello\r\n0\r\n\r\n",
+            "trailer": b"2\r\n{}\r\n0\r\n" + b"x: y\r\n" * (1 << 17) + b"\r\n"}[rest[0]])
     raise Gone()
 
 
-def s_gzip(c, r, rest):
-    c.answer(b"\x1f\x8b\x08\0\0\0\0\0", extra=["content-encoding: gzip"])
+def s_encoding(c, r, rest):
+    """/encoding/NAME: an answer that says to be encoded, which nobody asked for."""
+    body = b"\x1f\x8b\x08\0\0\0\0\0" if "gzip" in rest[0] else b"{}"
+    c.answer(body, extra=["content-encoding: " + rest[0].replace("+", ", ")])
 
 
 def s_status(c, r, rest):

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include "adapter_run.h"
-#include "provider/message.h"
+#include "provider/history.h"
 #include "failing_alloc.h"
 #include "suite.h"
 
@@ -195,6 +195,44 @@ static int gemini_request(barchan_error *err)
     return render_with(&bc_provider_gemini, err);
 }
 
+/* A conversation that goes on: what is remembered of it needs memory, and nothing depends on it. */
+static int turn(bc_history *history, const char *end, bc_buf *body, barchan_error *err)
+{
+    bc_request request;
+    bc_model_info model = {.name = "m", .base_url = "https://h"};
+    cleanup_buf bc_buf text;
+    bc_buf_init(&text, 1 << 20);
+    bc_buf_init(body, 1 << 20);
+    int rc = bc_buf_appendf(
+        &text, "{\"cache\":true,\"messages\":[{\"role\":\"user\",\"content\":\"%*d\"}%s]}",
+        BC_MODEL_MIN_KEPT_BYTES, 1, end);
+    if (rc < 0) return bc_error_nomem(err);
+    rc = bc_history_read(history, &request, bc_buf_data(&text), text.len, err);
+    if (rc < 0) return rc;
+    rc = bc_history_render(history, &bc_provider_anthropic, &model, &request, body, err);
+    bc_request_clear(&request);
+    return rc;
+}
+
+static int remembered_request(barchan_error *err)
+{
+    static const char more[] = ",{\"role\":\"assistant\",\"text\":\"t\"},{\"role\":\"user\","
+                               "\"content\":\"u\"}";
+    bc_history history, none;
+    cleanup_buf bc_buf first, second, anew;
+    bc_history_init(&history);
+    bc_history_init(&none);
+    bc_buf_init(&second, 0);
+    bc_buf_init(&anew, 0);
+    int rc = turn(&history, "", &first, err);
+    if (rc == 0) rc = turn(&history, more, &second, err);
+    if (rc == 0) rc = turn(&none, more, &anew, err);
+    if (rc == 0) REQUIRE(strcmp(bc_buf_data(&second), bc_buf_data(&anew)) == 0);
+    bc_history_clear(&history);
+    bc_history_clear(&none);
+    return rc;
+}
+
 static int tools(barchan_error *err)
 {
     static const char list[] =
@@ -223,6 +261,7 @@ START_TEST(rendering)
     torture(chat_request);
     torture(responses_request);
     torture(gemini_request);
+    torture(remembered_request);
     torture(tools);
 }
 END_TEST

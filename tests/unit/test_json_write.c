@@ -146,6 +146,7 @@ START_TEST(a_full_buffer_is_told)
                                               "cd",
                                               6),
                          BARCHAN_ELIMIT);
+        ck_assert_int_eq(bc_json_write_string(&small, "abcdefghij", 10), BARCHAN_ELIMIT);
         bc_buf_clear(&small);
     }
     bc_buf_init(&small, 11);
@@ -158,19 +159,23 @@ START_TEST(a_full_buffer_is_told)
 }
 END_TEST
 
-/* Each byte at each place of a text of two words and a little, next to a walk byte by byte. */
-START_TEST(eight_bytes_at_a_time)
+/* Each byte at each place of a text of words of each size and a little, next to a walk byte by
+ * byte. */
+START_TEST(many_bytes_at_a_time)
 {
-    char text[19];
+    char text[16 + 8 + 3];
     for (int byte = 0; byte < 256; byte++) {
         for (size_t at = 0; at < sizeof text; at++) {
             memset(text, 'x', sizeof text);
             text[at] = (char)byte;
             int is_plain = byte >= 0x20 && byte < 0x7F && byte != '"' && byte != '\\';
             size_t whole_words = sizeof text / 8 * 8, word = at / 8 * 8;
-            size_t expected = is_plain || word >= whole_words ? whole_words : word;
-            REQUIRE(bc_plain_bytes(text, sizeof text) == expected);
-            expected = byte < 0x80 || word >= whole_words ? whole_words : word;
+            REQUIRE(bc_plain_bytes(text, sizeof text) == (is_plain ? sizeof text : at));
+            if (byte != 'x') {
+                size_t end = bc_bytes_without(text, sizeof text, 'y', (char)byte);
+                REQUIRE(end <= at && (end == at || at - end < 8));
+            }
+            size_t expected = byte < 0x80 || word >= whole_words ? whole_words : word;
             REQUIRE(bc_ascii_bytes(text, sizeof text) == expected);
             bc_json_span back;
             bc_buf json, decoded;
@@ -190,6 +195,6 @@ START_TEST(eight_bytes_at_a_time)
 }
 END_TEST
 
-UNIT_MAIN("json_write", eight_bytes_at_a_time, strings_are_escaped, all_bytes_come_back,
+UNIT_MAIN("json_write", many_bytes_at_a_time, strings_are_escaped, all_bytes_come_back,
           reals_are_shortest_and_come_back, integers_of_every_size, the_locale_does_not_show,
           a_full_buffer_is_told)

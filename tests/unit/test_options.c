@@ -74,7 +74,7 @@ START_TEST(no_struct_ends_with_padding)
     ENDS_WITH(barchan_secret, on_guest_authorization);
     ENDS_WITH(barchan_exec_options, network_off);
     ENDS_WITH(barchan_file_request, cancel);
-    ENDS_WITH(barchan_model_options, record_path);
+    ENDS_WITH(barchan_model_options, recorded_extra);
     ENDS_WITH(barchan_complete_options, cancel);
     ENDS_WITH(barchan_apply_options, cancel);
     ENDS_WITH(barchan_network_rules, max_connections);

@@ -60,7 +60,7 @@
  * Recording (record_path, and replay_path with another provider than "replay"): JSON Lines, UTF-8,
  * at most 64 MiB when played, readable by its owner only. It has the prompts and the answers.
  *   {"type": "recording", "version": 1, "barchan": "…", "provider": "…", "model": "…",
- *    "base_url": "…", "max_tokens": 99, "max_retries": 2}                        first line
+ *    "base_url": "…", "max_tokens": 99, "max_retries": 2, "extra": {…}}          first line
  *   {"type": "exchange", "url": "…", "request": "… the body …", "ids": "…",
  *    "status": 200, "headers": {"content-type": "…", …}, "retry_after_ms": 1000,
  *    "body": "…", "encoding": "latin1", "pieces": [512, …],
@@ -119,9 +119,14 @@ typedef struct barchan_model_options {
     int max_retry_wait_ms;   /* longest wait that a server may ask for; 0: 60 s. A server that asks
                                 for more is not asked again: the error says how long. */
     const char *record_path; /* a new file that every exchange is recorded to; NULL: none */
+    /* JSON object: what its caller adds to the `extra` of each request. It stands in the recording
+     * for whoever plays it and must add the same; nothing else is done with it. NULL: none. */
+    const char *recorded_extra;
 } barchan_model_options;
 
-/* `*out` belongs to the caller. Options are copied. */
+/* `*out` belongs to the caller. Options are copied. A model keeps the text of the last
+ * conversations that went through it, at most 16 MiB, so as not to read again what they begin with.
+ */
 BARCHAN_API int barchan_model_create(barchan_model **out, barchan_runtime *rt,
                                      const barchan_model_options *options, barchan_error *err);
 /* Ends its completions (BARCHAN_ECANCELLED) and frees it. NULL is ignored. In a `done` that this
