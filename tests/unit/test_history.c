@@ -1,4 +1,5 @@
 /* What a model remembers of a conversation changes no byte of what it sends. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include "provider/history.h"
@@ -69,9 +70,12 @@ static void make_own_turns(void)
 
 /* ---- conversations that grow, and are changed as people and agents change them ---- */
 
-static void say(conversation *c, const char *format, unsigned number)
+static void __attribute__((format(printf, 2, 3))) say(conversation *c, const char *format, ...)
 {
-    if (c->len < MAX_LEN) snprintf(c->messages[c->len++], MESSAGE_BYTES, format, number, number);
+    va_list args;
+    va_start(args, format);
+    if (c->len < MAX_LEN) vsnprintf(c->messages[c->len++], MESSAGE_BYTES, format, args);
+    va_end(args);
 }
 
 static void answer_calls(conversation *c, const char *id)
@@ -93,7 +97,7 @@ static void grow(conversation *c)
     if (c->len == 0) say(c, "{\"role\":\"user\",\"content\":\"question %4500u\"}", below(1000));
     switch (below(6)) {
     case 0: say(c, "{\"role\":\"assistant\",\"text\":\"answer %u\"}", below(1000)); break;
-    case 1: say(c, "{\"role\":\"assistant\",\"text\":\"\"}", 0); break;
+    case 1: say(c, "%s", "{\"role\":\"assistant\",\"text\":\"\"}"); break;
     case 2:
         say(c,
             "{ \"role\" : \"assistant\" , \"text\":\"I look\",\"tool_calls\":[{\"id\":\"c%u\","
