@@ -1,14 +1,15 @@
-/* An HTTPS server on the loopback of the tests' host, in threads, with a certificate that it makes.
+/*
+ * An HTTPS server on the loopback of the tests' host, in threads, with a certificate that it makes.
  * What a request's path says, it does:
  *
- *     /echo/<how>   answers with all that it was sent; how: length, chunks (of 1 byte), end (without
- *                   a length), header, base64 (of the field Authorization, behind 0, 1 and 2 bytes)
+ *     /echo/<how>   answers with all that it was sent; how: length, chunks (of 1 byte), end
+ *                   (without a length), header, base64 (of Authorization, behind 0 to 2 bytes)
  *     /coded        says that its answer is gzip
  *     /redirect     to https://other.example:<port>/
  *     /unread…      as /echo/length, but reads no body: what follows the head is a request
  *     /log          "so far", and after a request for /now all that it was sent, by anybody
- *     /once         "served\n", and ends when the next request comes
- *     anything else "served\n"
+ *     /once         "served", and ends when the next request comes
+ *     anything else "served"
  */
 #ifndef TLS_SERVER_H
 #define TLS_SERVER_H
