@@ -190,6 +190,23 @@ int bl_network_describe(lua_State *L)
     return rc < 0 ? bl_fail(L, &err) : 1;
 }
 
+/* sandbox:set_network { network = mode, network_rules = … } */
+int bl_sandbox_set_network(lua_State *L)
+{
+    barchan_sandbox *sbx = bl_check_sandbox(L, 1);
+    barchan_profile profile = {.struct_size = sizeof profile};
+    barchan_network_rules rules = {.struct_size = sizeof rules};
+    barchan_error err;
+    luaL_checktype(L, 2, LUA_TTABLE);
+    lua_remove(L, 1);
+    lua_settop(L, 1);
+    bl_network_read(L, &profile, &rules);
+    if (barchan_sandbox_set_network(sbx, profile.network, &rules, &err) < 0)
+        return bl_fail(L, &err);
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
 /* ---- for scripts ---- */
 
 static void set_integer(lua_State *L, const char *key, uint64_t value)

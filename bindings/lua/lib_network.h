@@ -44,5 +44,6 @@ void bl_open_network(lua_State *L);
 int bl_sandbox_network(lua_State *L);
 /* network_describe(profile) -> table | nil, err */
 int bl_network_describe(lua_State *L);
+int bl_sandbox_set_network(lua_State *L);
 
 #endif

@@ -328,6 +328,7 @@ void bl_open_sandbox(lua_State *L)
                                        {"hold", bl_sandbox_hold},
                                        {"network", bl_sandbox_network},
                                        {"network_object", l_sandbox_network_object},
+                                       {"set_network", bl_sandbox_set_network},
                                        {"set_secret", bl_sandbox_set_secret},
                                        {NULL, NULL}};
     bl_new_class(L, SANDBOX_META, methods, l_sandbox_close, l_sandbox_tostring);

@@ -272,8 +272,8 @@ static int on_connect(bc_egress *egress, const bc_frame *frame)
     bc_carry *carry = &egress->carry;
     bc_wire_reader in = bc_wire_read(frame);
     uint32_t address = bc_wire_u32(&in), port = bc_wire_u32(&in);
-    if (!bc_wire_done(&in) || !bc_network_leads(&egress->plan, address, port)) return -1;
-    if (!is_new(egress, frame->stream) || carry->count == egress->plan.connections) return -1;
+    if (!bc_wire_done(&in) || !bc_network_leads(&egress->book.plan, address, port)) return -1;
+    if (!is_new(egress, frame->stream) || carry->count == egress->book.plan.connections) return -1;
     bc_carried *c = calloc(1, sizeof *c);
     if (c == NULL) return -1;
     *c = (bc_carried){.prev = carry->last,

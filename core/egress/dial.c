@@ -121,7 +121,7 @@ static bool is_own(const bc_address *address)
 
 static void judge(bc_relay *relay, const bc_address *address)
 {
-    bc_policy *policy = relay->egress->policy;
+    bc_policy *policy = relay->egress->book.policy;
     bc_verdict *verdict = &relay->verdict;
     if (relay->asked) {
         bc_policy_decide_asked(policy, relay->host, relay->port, address, verdict);

@@ -11,158 +11,41 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/limits.h"
-#include "base/options.h"
 #include "egress/carry.h"
 #include "egress/relay.h"
-#include "egress/restricted.h"
 
 /* ---- the rules ---- */
-
-/* "name=address" */
-static int read_known(struct bc_known_host *known, const char *text, barchan_error *err)
-{
-    const char *equals = strchr(text, '=');
-    size_t len = equals == NULL ? strlen(text) : (size_t)(equals - text);
-    if (equals != NULL && bc_host_name_canonical(text, len, known->name) == 0 &&
-        bc_address_parse(equals + 1, &known->address) == 0) {
-        return 0;
-    }
-    return bc_error_set(err, BARCHAN_EINVAL,
-                        "host entry '%.80s': write \"name=address\", with an address in numbers",
-                        text);
-}
-
-static int read_all_known(bc_egress *egress, const char *const *hosts, barchan_error *err)
-{
-    size_t count = 0;
-    while (hosts != NULL && hosts[count] != NULL) {
-        count++;
-    }
-    if (count > BC_EGRESS_MAX_KNOWN) {
-        return bc_error_set(err, BARCHAN_ELIMIT, "at most %d hosts with addresses",
-                            BC_EGRESS_MAX_KNOWN);
-    }
-    egress->known = calloc(count + 1, sizeof *egress->known);
-    if (egress->known == NULL) return bc_error_nomem(err);
-    for (size_t i = 0; i < count; i++) {
-        int rc = read_known(&egress->known[i], hosts[i], err);
-        if (rc < 0) return rc;
-        egress->known_count++;
-    }
-    return 0;
-}
-
-const bc_address *bc_egress_known(const bc_egress *egress, const char *host)
-{
-    for (size_t i = 0; i < egress->known_count; i++) {
-        if (strcmp(egress->known[i].name, host) == 0) return &egress->known[i].address;
-    }
-    return NULL;
-}
-
-/* Web ports are open whatever the entries say, so that what is refused there is told why. */
-static void add_port(bc_network_plan *plan, uint16_t port)
-{
-    for (uint32_t i = 0; i < plan->port_count; i++) {
-        if (plan->ports[i] == port) return;
-    }
-    if (plan->port_count < BC_FRAME_MAX_PORTS) plan->ports[plan->port_count++] = port;
-}
-
-/* Loopback is the sandbox's own, whatever an entry says: the host's is reached by a name. */
-static int plan_network(bc_egress *egress, barchan_error *err)
-{
-    bc_network_plan *plan = &egress->plan;
-    bc_policy_range ranges[BC_FRAME_MAX_RANGES];
-    size_t count = bc_policy_ranges(egress->policy, ranges, BC_FRAME_MAX_RANGES);
-    if (count > BC_FRAME_MAX_RANGES) {
-        return bc_error_set(err, BARCHAN_ELIMIT, "at most %u entries are IPv4 addresses",
-                            BC_FRAME_MAX_RANGES);
-    }
-    plan->port_count = (uint32_t)bc_policy_ports(egress->policy, plan->ports, BC_FRAME_MAX_PORTS);
-    add_port(plan, 80);
-    add_port(plan, 443);
-    for (size_t i = 0; i < count; i++) {
-        uint32_t address;
-        memcpy(&address, ranges[i].net.bytes, sizeof address);
-        address = ntohl(address);
-        if (address >> 24 == 127) continue;
-        plan->ranges[plan->range_count].address = address;
-        plan->ranges[plan->range_count++].prefix = ranges[i].prefix;
-    }
-    return 0;
-}
-
-/* At most as many as the reader of the list will take, or one more. */
-static int copy_list(const char *const **list, size_t most, barchan_error *err)
-{
-    const char *const *from = *list;
-    size_t count = 0;
-    *list = NULL;
-    while (from != NULL && count <= most && from[count] != NULL) {
-        count++;
-    }
-    char **to = from == NULL ? NULL : calloc(count + 1, sizeof *to);
-    *list = (const char *const *)to;
-    for (size_t i = 0; to != NULL && i < count; i++) {
-        to[i] = strdup(from[i]);
-        if (to[i] == NULL) return bc_error_nomem(err);
-    }
-    return from != NULL && to == NULL ? bc_error_nomem(err) : 0;
-}
-
-static void free_list(const char *const *list)
-{
-    for (size_t i = 0; list != NULL && list[i] != NULL; i++) {
-        free((char *)(uintptr_t)list[i]);
-    }
-    free((void *)(uintptr_t)list);
-}
-
-static int copy_rules(barchan_network_rules *to, const barchan_network_rules *given,
-                      barchan_error *err)
-{
-    barchan_network_rules rules;
-    int rc = bc_options_copy(&rules, sizeof rules, given, err);
-    if (rc < 0) return rc;
-    const char *const *lists[] = {rules.allow, rules.deny, rules.hosts};
-    static const size_t most[] = {BC_POLICY_MAX_ENTRIES, BC_POLICY_MAX_ENTRIES,
-                                  BC_EGRESS_MAX_KNOWN};
-    for (size_t i = 0; i < 3; i++) {
-        int failed = copy_list(&lists[i], most[i], err);
-        if (rc == 0) rc = failed;
-    }
-    rules.struct_size = sizeof rules;
-    rules.allow = lists[0];
-    rules.deny = lists[1];
-    rules.hosts = lists[2];
-    *to = rules;
-    return rc;
-}
 
 static int read_rules(bc_egress *egress, barchan_network mode, const barchan_network_rules *given,
                       barchan_error *err)
 {
-    int rc = copy_rules(&egress->rules, given, err);
-    const barchan_network_rules rules = egress->rules;
-    egress->mode = mode;
-    if (rc == 0) rc = bc_network_policy(&egress->policy, mode, &rules, err);
-    if (rc == 0) rc = read_all_known(egress, rules.hosts, err);
-    if (rc == 0) rc = plan_network(egress, err);
+    int rc = bc_rulebook_read(&egress->book, mode, given, err);
     if (rc < 0) return rc;
-    if (rules.max_connections > BC_EGRESS_MAX_CONNECTIONS) {
+    const barchan_network_rules *rules = &egress->book.rules;
+    if (rules->max_connections > BC_EGRESS_MAX_CONNECTIONS) {
         return bc_error_set(err, BARCHAN_EINVAL, "max_connections is at most %d, not %zu",
-                            BC_EGRESS_MAX_CONNECTIONS, rules.max_connections);
+                            BC_EGRESS_MAX_CONNECTIONS, rules->max_connections);
     }
     egress->max_open =
-        rules.max_connections == 0 ? BC_EGRESS_DEFAULT_CONNECTIONS : rules.max_connections;
-    egress->plan.connections = (uint32_t)(egress->max_open + BC_EGRESS_MAX_ASKING);
-    egress->max_bytes = rules.max_bytes;
-    egress->rate = rules.bytes_per_second;
-    egress->on_connect = rules.on_connect;
-    egress->on_event = rules.on_event;
-    egress->ud = rules.ud;
+        rules->max_connections == 0 ? BC_EGRESS_DEFAULT_CONNECTIONS : rules->max_connections;
+    egress->book.plan.connections = (uint32_t)(egress->max_open + BC_EGRESS_MAX_ASKING);
+    egress->max_bytes = rules->max_bytes;
+    egress->rate = rules->bytes_per_second;
+    egress->on_connect = rules->on_connect;
+    egress->on_event = rules->on_event;
+    egress->ud = rules->ud;
     return 0;
+}
+
+int bc_egress_set_rules(bc_egress *egress, barchan_network mode, const barchan_network_rules *given,
+                        barchan_error *err)
+{
+    return bc_rulebook_replace(&egress->book, mode, given, err);
+}
+
+const bc_address *bc_egress_known(const bc_egress *egress, const char *host)
+{
+    return bc_rulebook_known(&egress->book, host);
 }
 
 static void on_timer(void *ud)
@@ -186,7 +69,7 @@ int bc_egress_create(bc_egress **out, const bc_egress_options *options, barchan_
     if (rc == 0) rc = read_rules(egress, options->mode, options->rules, err);
     if (rc == 0 && options->secret_count > 0) {
         rc = bc_secrets_create(&egress->secrets, options->secrets, options->secret_count,
-                               egress->policy, egress->on_connect != NULL, err);
+                               egress->book.policy, egress->on_connect != NULL, err);
     }
     if (rc == 0) rc = bc_timer_open(&egress->timer, egress->rt, on_timer, egress, err);
     if (rc < 0) {
@@ -241,12 +124,8 @@ void bc_egress_destroy(bc_egress *egress)
     bc_relay_bury(egress);
     bc_ledger_clear(&egress->ledger);
     bc_names_destroy(egress->names);
-    bc_policy_destroy(egress->policy);
-    free_list(egress->rules.allow);
-    free_list(egress->rules.deny);
-    free_list(egress->rules.hosts);
+    bc_rulebook_clear(&egress->book);
     bc_secrets_destroy(egress->secrets);
-    free(egress->known);
     free(egress->scratch);
     free(egress);
 }
@@ -316,7 +195,7 @@ static int listen_at(bc_egress *egress, int *fd, barchan_error *err)
 int bc_egress_listen(bc_egress *egress, int *fds, size_t count, barchan_error *err)
 {
     int rc = 0;
-    if (count != egress->plan.port_count + 1u || egress->name_fd >= 0) {
+    if (count != egress->book.plan.port_count + 1u || egress->name_fd >= 0) {
         rc = bc_error_set(err, BARCHAN_EPROTOCOL,
                           "the sockets of its network did not arrive; are too "
                           "many files open here?");
@@ -342,18 +221,18 @@ int bc_egress_listen(bc_egress *egress, int *fds, size_t count, barchan_error *e
 
 barchan_network bc_egress_rules(const bc_egress *egress, const barchan_network_rules **rules)
 {
-    *rules = egress == NULL ? NULL : &egress->rules;
-    return egress == NULL ? BARCHAN_NETWORK_OFF : egress->mode;
+    *rules = egress == NULL ? NULL : &egress->book.rules;
+    return egress == NULL ? BARCHAN_NETWORK_OFF : egress->book.mode;
 }
 
 void bc_egress_set_ud(bc_egress *egress, void *ud)
 {
-    if (egress != NULL) egress->ud = egress->rules.ud = ud;
+    if (egress != NULL) egress->ud = egress->book.rules.ud = ud;
 }
 
 const bc_network_plan *bc_egress_plan(const bc_egress *egress)
 {
-    return &egress->plan;
+    return &egress->book.plan;
 }
 
 bc_secrets *bc_egress_secrets(bc_egress *egress)

@@ -31,6 +31,9 @@ void bc_egress_stop(bc_egress *egress);
 void bc_egress_mute(bc_egress *egress);
 /* Its mode and rules, for another like it; NULL: off. The rules are borrowed. */
 barchan_network bc_egress_rules(const bc_egress *egress, const barchan_network_rules **rules);
+/* Other rules for connections from now on; see barchan_sandbox_set_network. */
+int bc_egress_set_rules(bc_egress *egress, barchan_network mode, const barchan_network_rules *given,
+                        barchan_error *err);
 /* Of the callbacks. */
 void bc_egress_set_ud(bc_egress *egress, void *ud);
 /* What the launcher has to open. */

@@ -7,6 +7,7 @@
 #include "egress/names.h"
 #include "egress/policy.h"
 #include "egress/resolver.h"
+#include "egress/rules.h"
 #include "egress/secrets.h"
 
 typedef struct bc_relay bc_relay;
@@ -30,21 +31,13 @@ typedef struct bc_question bc_question;
 struct bc_egress {
     barchan_runtime *rt;
     barchan_sandbox *sbx;
-    barchan_network mode;
-    barchan_network_rules rules; /* with lists of its own */
-    bc_policy *policy;
-    bc_network_plan plan;
+    bc_rulebook book;
     bc_names *names;
     bc_resolver *resolver; /* NULL until something is resolved */
     bc_ledger ledger;
     bc_secrets *secrets; /* NULL: there are none */
     bc_question *questions;
     size_t question_count;
-    struct bc_known_host {
-        char name[BC_HOST_NAME_MAX + 1];
-        bc_address address;
-    } * known; /* of the rules' hosts */
-    size_t known_count;
     barchan_connect_fn on_connect;
     barchan_network_event_fn on_event;
     void *ud;

@@ -239,7 +239,7 @@ void bc_relay_answered(bc_relay *relay, int allow)
 static void decide(bc_relay *relay)
 {
     int answer = 0;
-    bc_policy_decide_name(relay->egress->policy, relay->host, relay->port, &relay->verdict);
+    bc_policy_decide_name(relay->egress->book.policy, relay->host, relay->port, &relay->verdict);
     if (bc_budget_is_over(relay->egress)) bc_budget_deny(&relay->verdict);
     if (relay->verdict.allowed) {
         bc_relay_dial(relay);

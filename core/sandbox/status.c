@@ -60,6 +60,24 @@ void bc_sandbox_set_network_ud(barchan_sandbox *sbx, void *ud)
     bc_egress_set_ud(sbx->egress, ud);
 }
 
+int barchan_sandbox_set_network(barchan_sandbox *sbx, barchan_network network,
+                                const barchan_network_rules *rules, barchan_error *err)
+{
+    const char *why = NULL;
+    if (sbx == NULL) return bc_error_set(err, BARCHAN_EINVAL, "sandbox is needed");
+    if (network == BARCHAN_NETWORK_OFF) {
+        return bc_error_set(
+            err, BARCHAN_EINVAL,
+            "set network: it cannot be off; an empty allow-list refuses everything");
+    }
+    if (sbx->egress == NULL) why = "the sandbox was made without a network";
+    if (sbx->connection != NULL) why = "the sandbox is detached, and its holder decides";
+    if (why != NULL) return bc_error_set(err, BARCHAN_EUNSUPPORTED, "set network: %s", why);
+    int rc = bc_egress_set_rules(sbx->egress, network, rules, err);
+    if (rc < 0) bc_error_context(err, "set network");
+    return rc;
+}
+
 int barchan_sandbox_network(const barchan_sandbox *sbx, barchan_network_usage *usage,
                             barchan_error *err)
 {

@@ -110,6 +110,14 @@ function network.resolved(given)
   return copy
 end
 
+--- Other lists for the connections of a sandbox that are made from now on. Caps and callbacks stay.
+---@param given string|table as the option `network` of a sandbox
+function network.set(handle, given)
+  local mode, rules = network.check(given)
+  if mode == "off" then error("set_network: \"off\" is not possible; { allow = {} } refuses everything", 3) end
+  return handle:set_network { network = mode, network_rules = rules }
+end
+
 --- The hosts that a mode would allow now: { mode, allow, deny, sources = { { entry, from } }, notes }.
 ---@param given string|table as the option `network` of a sandbox
 function network.describe(given)

@@ -164,11 +164,10 @@ end
 --- first 264), and how many there are. `id` is that of the handle it belongs to.
 function Sandbox:processes() return self.handle:processes() end
 
+--- Other lists (allow, deny, hosts) for connections from now on; see barchan.network.set.
+function Sandbox:set_network(given) return network.set(self.handle, given) end
+
 --- Another value for a secret, under the same placeholder, for requests from now on.
----@param name string
----@param value string
----@return true? done
----@return table? err
 function Sandbox:set_secret(name, value) return self.handle:set_secret(name, value) end
 
 --- id, state, end_reason, template, age, lease_left, running, layers

@@ -29,6 +29,23 @@ function T:test_a_refusal_is_in_the_result_and_its_rendering()
   lu.assertNil(assert(sbx:exec "true").denied)
 end
 
+function T:test_other_lists()
+  local sbx <close> = assert(barchan.sandbox { network = { allow = { "other.example:8080" } } })
+  lu.assertStrContains(get(sbx, "api.example").out, "not in the allow-list")
+  assert(sbx:set_network { allow = { "other.example:8080", "api.example", "*.more.example" }, deny = { "api.example" } })
+  lu.assertStrContains(get(sbx, "api.example").out, "deny: api.example")
+  lu.assertStrContains(get(sbx, "a.more.example").out, "502 Bad Gateway") -- allowed, and nowhere
+  local done, err = sbx:set_network { allow = { "other.example:9090" } }
+  lu.assertNil(done)
+  lu.assertEquals(err.code, "unsupported")
+  lu.assertStrContains(err.message, "port 9090")
+  _, err = sbx:set_network { max_bytes = 5 }
+  lu.assertStrContains(err.message, "caps and callbacks stay")
+  lu.assertErrorMsgContains("set_network: \"off\" is not possible", function() sbx:set_network "off" end)
+  lu.assertErrorMsgContains("is unknown", function() sbx:set_network "some" end)
+  lu.assertStrContains(get(sbx, "api.example").out, "deny: api.example")
+end
+
 function T:test_off_has_no_names_and_no_refusals()
   for _, profile in ipairs { {}, { network = "off" } } do
     local sbx <close> = assert(barchan.sandbox(profile))

@@ -47,6 +47,17 @@
 ---@field bytes_sent integer
 ---@field bytes_received integer
 
+---@class barchan.Sandbox
+local Sandbox = {}
+
+--- Other lists (`allow`, `deny`, `hosts`, `mode`) for connections that are made from now on; those that stand go on.
+--- Caps and callbacks stay as they are, and so do answers of on_connect. Lists that need other ports or ranges of
+--- addresses than the first ones are refused: nobody listens there.
+---@param network string|barchan.NetworkOptions as the option `network` of a sandbox, but for caps and callbacks
+---@return true? done
+---@return barchan.Error? err
+function Sandbox:set_network(network) end
+
 --- The hosts that a mode would allow now: `entries` of this machine's registries with the file that each is `from`.
 ---@param network string|barchan.NetworkOptions as the option `network` of a sandbox
 ---@return { mode: string, allow: string[], deny: string[], sources: { entry: string, from: string }[], notes: string[] }?

@@ -102,6 +102,15 @@ typedef struct barchan_network_rules {
     size_t max_connections;            /* at a time; further ones wait; 0: 256; at most 4096 */
 } barchan_network_rules;
 
+/* Other lists for connections that are made from now on; those that stand go on, requests on them,
+ * too. `network` is any mode but off; of `rules` the fields allow, deny and hosts are taken, the rest
+ * must be zero: caps and callbacks stay, and so do answers that a person gave. Nobody listens at
+ * other ports, and no route leads to other ranges of addresses, than those that the first lists
+ * named (and 80 and 443): lists that need some are refused (BARCHAN_EUNSUPPORTED), as is a sandbox
+ * without a network, or one that another process holds. Nothing changes after a failure. */
+BARCHAN_API int barchan_sandbox_set_network(barchan_sandbox *sbx, barchan_network network,
+                                            const barchan_network_rules *rules, barchan_error *err);
+
 /* A host that was reached, or refused; see barchan_sandbox_network. */
 typedef struct barchan_network_host {
     char *host;
