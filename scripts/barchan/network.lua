@@ -114,7 +114,9 @@ end
 ---@param given string|table as the option `network` of a sandbox
 function network.set(handle, given)
   local mode, rules = network.check(given)
-  if mode == "off" then error("set_network: \"off\" is not possible; { allow = {} } refuses everything", 3) end
+  if mode == "off" then
+    error("set_network: \"off\" is not possible; { allow = {} } refuses everything", 3)
+  end
   return handle:set_network { network = mode, network_rules = rules }
 end
 

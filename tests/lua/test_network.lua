@@ -39,7 +39,8 @@ function T:test_other_lists()
   lu.assertNil(done)
   lu.assertEquals(err.code, "unsupported")
   lu.assertStrContains(err.message, "port 9090")
-  _, err = sbx:set_network { max_bytes = 5 }
+  done, err = sbx:set_network { max_bytes = 5 }
+  lu.assertNil(done)
   lu.assertStrContains(err.message, "caps and callbacks stay")
   lu.assertErrorMsgContains("set_network: \"off\" is not possible", function() sbx:set_network "off" end)
   lu.assertErrorMsgContains("is unknown", function() sbx:set_network "some" end)
