@@ -28,6 +28,8 @@
  * of some hundred connections: smaller than that of a command, of which there are fewer. As much
  * as one frame, and as the relay holds of a side (BC_FLOW_BYTES). */
 #define BC_FRAME_NET_WINDOW BC_FRAME_MAX_DATA
+/* Credit is given back in steps, not byte by byte. */
+#define BC_FRAME_NET_CREDIT_STEP (BC_FRAME_NET_WINDOW / 4)
 /* Questions that wait for their answers: a program asks two at a time. */
 #define BC_FRAME_MAX_QUERIES 64u
 /* A question and options; a longer one is none of a stub resolver's. */

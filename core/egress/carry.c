@@ -16,9 +16,6 @@ _Static_assert(BC_FRAME_MAX_NAME_ANSWER == BC_NAME_ANSWER_MAX, "the guest's word
 _Static_assert(BC_FRAME_MAX_CONNECTIONS == BC_EGRESS_MAX_CONNECTIONS + BC_EGRESS_MAX_ASKING,
                "the guest's word for it");
 
-/* Credit is given back in steps, not byte by byte. */
-#define MORE_STEP (BC_FRAME_NET_WINDOW / 4)
-
 struct bc_carried {
     bc_carried *next, *prev; /* in the order in which they came */
     bc_egress *egress;
@@ -147,7 +144,7 @@ static void pass_in(bc_carried *c)
 static void give_credit(bc_carried *c, size_t taken)
 {
     c->taken += (uint32_t)taken;
-    if (c->taken < MORE_STEP || c->out_ended) return;
+    if (c->taken < BC_FRAME_NET_CREDIT_STEP || c->out_ended) return;
     uint32_t more = c->taken;
     c->may_come += more;
     c->taken = 0;
@@ -260,7 +257,8 @@ void bc_carry_accept(bc_egress *egress)
     bc_defer_schedule(egress->rt, &egress->carry.room, on_room);
 }
 
-static int is_new(bc_egress *egress, uint32_t stream)
+/* Each is greater than the one before. */
+static int takes_number(bc_egress *egress, uint32_t stream)
 {
     if (stream <= egress->carry.last_stream) return 0;
     egress->carry.last_stream = stream;
@@ -273,7 +271,8 @@ static int on_connect(bc_egress *egress, const bc_frame *frame)
     bc_wire_reader in = bc_wire_read(frame);
     uint32_t address = bc_wire_u32(&in), port = bc_wire_u32(&in);
     if (!bc_wire_done(&in) || !bc_network_leads(&egress->book.plan, address, port)) return -1;
-    if (!is_new(egress, frame->stream) || carry->count == egress->book.plan.connections) return -1;
+    if (!takes_number(egress, frame->stream) || carry->count == egress->book.plan.connections)
+        return -1;
     bc_carried *c = calloc(1, sizeof *c);
     if (c == NULL) return -1;
     *c = (bc_carried){.prev = carry->last,
@@ -296,7 +295,7 @@ static int on_connect(bc_egress *egress, const bc_frame *frame)
 static int on_query(bc_egress *egress, const bc_frame *frame)
 {
     unsigned char answer[BC_NAME_ANSWER_MAX];
-    if (!is_new(egress, frame->stream)) return -1;
+    if (!takes_number(egress, frame->stream)) return -1;
     size_t len =
         bc_egress_answer_name(egress, frame->payload, frame->length, answer, sizeof answer);
     return egress->carry.send(egress->carry.ud, BC_FRAME_NET_ANSWER, frame->stream, answer, len);

@@ -26,7 +26,9 @@
  * of one piece. And what is read of a program and waits. */
 #define BC_INTERCEPT_BYTES (64u << 10)
 /* Encrypted bytes that wait for a side before it is itself not read any more: TLS has words of its
- * own, an alert for each attempt to renegotiate, say, and nobody may have to be read them. */
+ * own, such as an alert for each attempt to renegotiate, which a program can provoke and never
+ * read.
+ */
 #define BC_INTERCEPT_BYTES_OWN (4 * BC_INTERCEPT_BYTES)
 /* Of plain bytes at once: a record of TLS. */
 #define BC_INTERCEPT_PIECE (16u << 10)

@@ -8,9 +8,9 @@
  * some servers take the request for another one (X-HTTP-Method-Override, X-Original-URL,
  * X-Forwarded-*, Script-Name), which `methods` and `paths` have not seen.
  *
- * Written anew: Host, as the host's canonical name with its port, and the framing of the body, so
- * that a server reads there what was read here; of Expect only 100-continue is left. A request with
- * a body asks for the end of the connection.
+ * Written anew: Host, as the host's canonical name and a port that is not 443, and the framing of
+ * the body, so that a server reads there what was read here; of Expect only 100-continue is left. A
+ * request with a body asks for the end of the connection.
  */
 #ifndef BC_EGRESS_SECRET_HEAD_H
 #define BC_EGRESS_SECRET_HEAD_H

@@ -7,8 +7,6 @@
 /* Before anything else gets its turn. */
 #define MAX_AT_ONCE 64
 #define BREATH_US 100000
-/* Credit is given back in steps, not byte by byte. */
-#define GRANT_STEP (BC_FRAME_NET_WINDOW / 4)
 
 struct carry *carry_new(const struct plan *plan)
 {
@@ -78,7 +76,7 @@ static void grant(struct init *init, struct connection *c, size_t written)
 {
     unsigned char bytes[4];
     c->in_done += (uint32_t)written;
-    if (c->in_done < GRANT_STEP || c->in_ended) return;
+    if (c->in_done < BC_FRAME_NET_CREDIT_STEP || c->in_ended) return;
     bc_put_u32(bytes, c->in_done);
     send_frame(init, BC_FRAME_NET_GRANT, c->stream, bytes, sizeof bytes);
     c->in_done = 0;

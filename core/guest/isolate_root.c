@@ -167,12 +167,15 @@ static int forbid_nested(const struct plan *plan, struct layers *layers, struct 
  * pay for with a limit on memory that is used up. So a segment ends with the last process that has
  * it, and queues are few. Only root of the sandbox's ids may say so; where one id is all there is,
  * nobody is. */
+#define FEW_QUEUES "64"                   /* of 16 KiB each: 1 MiB of messages */
+#define FEW_SEMAPHORES "250 32000 32 128" /* what Linux had for everybody until 3.19 */
+
 static void bound_queues(const struct plan *plan, struct layers *layers)
 {
     if (plan->limits.memory_bytes == 0) return;
     if (write_file("proc/sys/kernel/shm_rmid_forced", "1") == 0 &&
-        write_file("proc/sys/kernel/msgmni", "64") == 0 &&
-        write_file("proc/sys/kernel/sem", "250 32000 32 128") == 0) {
+        write_file("proc/sys/kernel/msgmni", FEW_QUEUES) == 0 &&
+        write_file("proc/sys/kernel/sem", FEW_SEMAPHORES) == 0) {
         layer_holds(layers, "ipc", "segments end with their processes, queues are few");
     } else {
         layer_holds(layers, "ipc", "segments and queues stay until the sandbox ends");

@@ -1,5 +1,6 @@
 #include "history.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -217,12 +218,14 @@ static size_t total_bytes(const bc_history *history)
     return total;
 }
 
-static bc_conversation *oldest(bc_history *history)
+/* That was used longest ago; with `kept` of those that have a text, NULL if there is none. */
+static bc_conversation *oldest(bc_history *history, bool kept)
 {
-    bc_conversation *found = &history->conversations[0];
-    for (int i = 1; i < BC_MODEL_KEPT_CONVERSATIONS; i++) {
+    bc_conversation *found = NULL;
+    for (int i = 0; i < BC_MODEL_KEPT_CONVERSATIONS; i++) {
         bc_conversation *known = &history->conversations[i];
-        if (known->used < found->used) found = known;
+        if (kept && known->text.len == 0) continue;
+        if (found == NULL || known->used < found->used) found = known;
     }
     return found;
 }
@@ -230,15 +233,10 @@ static bc_conversation *oldest(bc_history *history)
 /* All are too much together: those that were used longest ago go. */
 static void forget_some(bc_history *history)
 {
-    while (total_bytes(history) > BC_MODEL_MAX_KEPT_BYTES) {
-        bc_conversation *found = NULL;
-        for (int i = 0; i < BC_MODEL_KEPT_CONVERSATIONS; i++) {
-            bc_conversation *known = &history->conversations[i];
-            if (known->text.len == 0) continue;
-            if (found == NULL || known->used < found->used) found = known;
-        }
-        forget(found);
-    }
+    bc_conversation *known;
+    while (total_bytes(history) > BC_MODEL_MAX_KEPT_BYTES &&
+           (known = oldest(history, true)) != NULL)
+        forget(known);
 }
 
 static void remember(bc_history *history, const bc_request *request, const bc_buf *body)
@@ -247,7 +245,7 @@ static void remember(bc_history *history, const bc_request *request, const bc_bu
     size_t len = request->own_text != NULL ? request->whole.len : request->text.len;
     if (request->rendering.end == 0) return; /* `extra` has messages of its own */
     if (known == NULL && len < BC_MODEL_MIN_KEPT_BYTES) return;
-    if (known == NULL) known = oldest(history);
+    if (known == NULL) known = oldest(history, false);
     known->used = ++history->clock;
     if (keep(known, request, body) < 0) forget(known);
     forget_some(history);

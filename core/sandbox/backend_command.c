@@ -18,7 +18,7 @@ struct bc_command_run {
     barchan_sandbox *sbx;
     bc_child *child;
     bc_timer *patience; /* until it is killed: it ends when its input does */
-    bc_timer *lease;    /* the guest keeps it; this is should it not be able to */
+    bc_timer *lease;    /* the guest keeps it; this is for when it cannot */
     int ends;           /* it was asked to */
     uint32_t ending;    /* bc_ending: why it was killed */
     char name[64];

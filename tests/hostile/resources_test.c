@@ -157,8 +157,12 @@ START_TEST(queues)
 {
     make_limited(&(barchan_limits){.memory_bytes = 256 << 20});
     is_held("segments", 4096, " ENOSPC ");
-    is_held("semaphores", 1 << 14, " ENOSPC enough ");
-    is_held("messages", 1 << 16, " ENOSPC enough ");
+    if (strstr(status_of(sbx).layers, "queues are few") != NULL) {
+        is_held("semaphores", 128, " ENOSPC ");
+        is_held("messages", 64 * 17, " ENOSPC ");
+    } else {
+        skip("one id cannot bound its queues");
+    }
     /* They are files of no folder, which Landlock's rules name none of. */
     int count, landlocked = strstr(status_of(sbx).layers, "\"landlock\":\"version") != NULL;
     char why[32];
@@ -188,7 +192,11 @@ START_TEST(memory)
         int count;
         char why[32];
         barchan_exec_reason reason = fill(kinds[i].kind, &count, why);
-        if (!is_root() && !kinds[i].watched) continue; /* as core/guest/README.md says */
+        /* As core/guest/README.md says; and a machine without huge pages has none to give. */
+        if (!is_root() && !kinds[i].watched && skip(kinds[i].kind)) continue;
+        if (strcmp(kinds[i].kind, "huge") == 0 && count == 0 && reason == BARCHAN_EXEC_EXITED &&
+            skip("no huge pages here"))
+            continue;
         ck_assert_msg(reason == BARCHAN_EXEC_OOM ||
                           (why[0] != '\0' && strcmp(why, "enough") != 0 && count <= 16),
                       "%s: %d, %s, %s", kinds[i].kind, count, why,

@@ -1,7 +1,7 @@
 /*
- * How a test's sandboxes are made and reached. The same tests are built for each way, by the file
- * that has this: path_local.c, as on this machine; path_carried.c, with a network that the channel
- * carries; path_command.c, in a computer that a program leads to.
+ * How a test's sandboxes are made and reached. sandbox.cmake says which tests are built for which
+ * ways, by the file that has this: path_local.c, as on this machine; path_carried.c, with a network
+ * that the channel carries; path_command.c, in a computer that a program leads to.
  */
 #ifndef SANDBOX_PATH_H
 #define SANDBOX_PATH_H

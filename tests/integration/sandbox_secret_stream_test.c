@@ -111,14 +111,14 @@ END_TEST
 
 /* ---- answers ---- */
 
-static void rotate(barchan_exec *exec, barchan_exec_result *result, void *ud)
+static void on_log_ended(barchan_exec *exec, barchan_exec_result *result, void *ud)
 {
     (void)exec;
     barchan_exec_result_clear(result);
     *(int *)ud = 1;
 }
 
-static int is_one(void *ud)
+static int log_has_begun(void *ud)
 {
     return *(int *)ud == 1 || tls_has_seen(server, "GET /log") > 0;
 }
@@ -132,10 +132,10 @@ START_TEST(rotation_in_the_midst_of_an_answer)
     char command[256];
     snprintf(command, sizeof command, "curl -sSN " AUTH "https://served.example:%d/log >log",
              tls_port(server));
-    ck_assert_int_eq(
-        barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = command), rotate, &ended, NULL),
-        0);
-    ck_assert(wait_until(is_one, &ended, 20000));
+    ck_assert_int_eq(barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = command),
+                                                on_log_ended, &ended, NULL),
+                     0);
+    ck_assert(wait_until(log_has_begun, &ended, 20000));
     shell("until grep -q 'so far' log; do sleep 0.01; done", NULL);
     ck_assert_msg(ended == 0, "%s", all_events());
     ck_assert_int_eq(barchan_sandbox_set_secret(sbx, "TOKEN", second, strlen(second), NULL), 0);
@@ -204,7 +204,11 @@ START_TEST(old_programs_and_others_trust)
 {
     make_secret_sandbox(SECRET(.name = NULL));
     shell("curl -0 -sS $AT/", "served");
-    shell("command -v wget >/dev/null || { echo served; exit; }; wget -qO- $AT/", "served");
+    barchan_exec_result r = sh("command -v wget");
+    if (r.exit_code == 0 || !skip("wget is not in the sandbox")) {
+        shell("wget -qO- $AT/", "served");
+    }
+    barchan_exec_result_clear(&r);
     shell("echo $npm_config_cafile", "/run/barchan/ca-bundle.pem");
 }
 END_TEST

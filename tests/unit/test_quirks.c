@@ -211,8 +211,27 @@ static void check_untold(const json_t *one)
     json_decref(exchange);
 }
 
+/* A misspelt member would check nothing. */
+static void check_members(const json_t *one)
+{
+    static const char *const members[] = {
+        "answer", "asked",     "base_url", "body",   "content_type", "echo_has", "echo_lacks",
+        "error",  "error_any", "made_ids", "pairs",  "reply",        "request",  "retryable",
+        "sends",  "sends_not", "status",   "stream", "stream_text",  NULL};
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)one, name, value)
+    {
+        size_t i = 0;
+        while (members[i] != NULL && strcmp(members[i], name) != 0)
+            i++;
+        ck_assert_msg(members[i] != NULL, "a case has the unknown member '%s'", name);
+    }
+}
+
 static void check_case(const json_t *one)
 {
+    check_members(one);
     bc_buf text;
     size_t len;
     bc_buf_init(&text, 1 << 20);

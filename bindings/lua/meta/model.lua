@@ -19,7 +19,7 @@
 ---@field timeout? number seconds of one completion
 ---@field max_retries? integer of a request that failed in passing; 2
 ---@field max_retry_wait? number longest wait that a server may ask for; 60
----@field extra? table<string, any> goes into each request, below the request's own
+---@field extra? table<string, any> members added to every request; those of the request's own `extra` win
 ---@field stream? boolean default of complete's
 
 --- A model, ready to complete.

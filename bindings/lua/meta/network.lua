@@ -58,7 +58,8 @@ local Sandbox = {}
 ---@return barchan.Error? err
 function Sandbox:set_network(network) end
 
---- The hosts that a mode would allow now: `entries` of this machine's registries with the file that each is `from`.
+--- The hosts that a mode would allow now; `sources` has the file that each entry of this machine's registries is
+--- `from`.
 ---@param network string|barchan.NetworkOptions as the option `network` of a sandbox
 ---@return { mode: string, allow: string[], deny: string[], sources: { entry: string, from: string }[], notes: string[] }?
 ---@return barchan.Error? err
