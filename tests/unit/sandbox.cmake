@@ -1,7 +1,10 @@
 # barchan_unit_test(name file.c)
 barchan_unit_test(frame test_frame.c)
-foreach(name carry channel channel_answers)
+foreach(name channel channel_answers)
   barchan_unit_test(${name} test_${name}.c fake_guest.c)
+endforeach()
+foreach(name carry carry_breaches)
+  barchan_unit_test(${name} test_${name}.c fake_carrier.c fake_guest.c)
 endforeach()
 barchan_unit_test(carry_alloc test_carry_alloc.c fake_guest.c)
 target_link_options(test_carry_alloc PRIVATE
