@@ -163,6 +163,8 @@ static void on_ready(void *ud, unsigned events)
 void bc_channel_read_now(bc_channel *channel)
 {
     channel->entered++;
+    /* Whoever still has the other end can add nothing: there is an end to it. */
+    shutdown(channel->fd, SHUT_RD);
     while (!channel->closed && read_once(channel) > 0) {}
     leave(channel);
 }

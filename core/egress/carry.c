@@ -18,6 +18,7 @@ _Static_assert(BC_FRAME_MAX_CONNECTIONS == BC_EGRESS_MAX_CONNECTIONS + BC_EGRESS
 
 struct bc_carried {
     bc_carried *next, *prev; /* in the order in which they came */
+    bc_carried *next_alike;  /* of its bucket */
     bc_egress *egress;
     bc_relay *relay; /* NULL: it has none yet, or none any more */
     uint32_t stream, address, port;
@@ -40,11 +41,31 @@ static void close_pair(bc_carried *c)
     bc_buf_clear(&c->held);
 }
 
+static bc_carried **bucket(const bc_carry *carry, uint32_t stream)
+{
+    return &carry->by_stream[stream % BC_CARRY_BUCKETS];
+}
+
+static bc_carried *find(const bc_carry *carry, uint32_t stream)
+{
+    if (carry->by_stream == NULL) return NULL;
+    bc_carried *c = *bucket(carry, stream);
+    while (c != NULL && c->stream != stream) {
+        c = c->next_alike;
+    }
+    return c;
+}
+
 /* Its memory goes in the next dispatch, for whoever stands above in the stack may look at it. */
 static void forget(bc_carried *c)
 {
     bc_carry *carry = &c->egress->carry;
+    bc_carried **at = bucket(carry, c->stream);
     close_pair(c);
+    while (*at != c) {
+        at = &(*at)->next_alike;
+    }
+    *at = c->next_alike;
     *(c->prev == NULL ? &carry->first : &c->prev->next) = c->next;
     *(c->next == NULL ? &carry->last : &c->next->prev) = c->prev;
     carry->count--;
@@ -72,6 +93,8 @@ void bc_carry_stop(bc_egress *egress)
     while (egress->carry.first != NULL) {
         forget(egress->carry.first);
     }
+    free(egress->carry.by_stream);
+    egress->carry.by_stream = NULL;
 }
 
 /* What the channel has no room for is said to nobody: the connection is over here, and what the
@@ -236,14 +259,17 @@ static bc_carried *first_waiting(const bc_egress *egress)
     return c;
 }
 
+/* As many as a listener accepts before others have their turn. */
 static void open_waiting(bc_egress *egress)
 {
-    bc_carried *c;
-    while (egress->open < egress->max_open && (c = first_waiting(egress)) != NULL) {
+    for (int i = 0; i < BC_EGRESS_MAX_ACCEPTS; i++) {
+        bc_carried *c = egress->open < egress->max_open ? first_waiting(egress) : NULL;
+        if (c == NULL) return;
         if (open_pair(c) == 0) continue;
         bc_timer_set(egress->timer, BC_EGRESS_ROUND_MS);
         return;
     }
+    bc_carry_accept(egress);
 }
 
 static void on_room(bc_defer *defer)
@@ -273,7 +299,10 @@ static int on_connect(bc_egress *egress, const bc_frame *frame)
     if (!bc_wire_done(&in) || !bc_network_leads(&egress->book.plan, address, port)) return -1;
     if (!takes_number(egress, frame->stream) || carry->count == egress->book.plan.connections)
         return -1;
-    bc_carried *c = calloc(1, sizeof *c);
+    if (carry->by_stream == NULL) {
+        carry->by_stream = calloc(BC_CARRY_BUCKETS, sizeof *carry->by_stream);
+    }
+    bc_carried *c = carry->by_stream == NULL ? NULL : calloc(1, sizeof *c);
     if (c == NULL) return -1;
     *c = (bc_carried){.prev = carry->last,
                       .egress = egress,
@@ -288,7 +317,9 @@ static int on_connect(bc_egress *egress, const bc_frame *frame)
     *(carry->last == NULL ? &carry->first : &carry->last->next) = c;
     carry->last = c;
     carry->count++;
-    open_waiting(egress);
+    c->next_alike = *bucket(carry, c->stream);
+    *bucket(carry, c->stream) = c;
+    bc_carry_accept(egress);
     return 0;
 }
 
@@ -358,10 +389,7 @@ int bc_egress_take_frame(bc_egress *egress, const bc_frame *frame)
     if (egress->carry.send == NULL) return -1;
     if (frame->type == BC_FRAME_NET_CONNECT) return on_connect(egress, frame);
     if (frame->type == BC_FRAME_NET_QUERY) return on_query(egress, frame);
-    bc_carried *c = egress->carry.first;
-    while (c != NULL && c->stream != frame->stream) {
-        c = c->next;
-    }
+    bc_carried *c = find(&egress->carry, frame->stream);
     if (c == NULL || c->heard_close) return -1;
     switch (frame->type) {
     case BC_FRAME_NET_OUT: return on_out(c, frame);

@@ -16,10 +16,14 @@ typedef struct bc_told bc_told;
 typedef struct bc_carried bc_carried;
 
 /* See carry.h. */
+/* A power of two; some four connections each when there are as many as there may be. */
+#define BC_CARRY_BUCKETS 1024u
+
 typedef struct bc_carry {
     bc_carry_send_fn *send; /* NULL: the library has the sockets itself, or it is over */
     void *ud;
     bc_carried *first, *last, *over;
+    bc_carried **by_stream; /* BC_CARRY_BUCKETS lists; NULL: there has been none */
     unsigned count;
     uint32_t last_stream;
     bc_defer room;

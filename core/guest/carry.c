@@ -289,7 +289,7 @@ void carry_serve(struct init *init, const struct pollfd *polled, const struct wa
         short gone = polled->revents & (POLLERR | POLLHUP);
         if (polled->revents & (POLLOUT | POLLERR) && c->in.len > 0) write_queue(init, c);
         bool reads = polled->events & POLLIN && (polled->revents & POLLIN || gone);
-        if (reads && c->fd >= 0) read_program(init, c);
+        if (reads && c->fd >= 0 && init->out.len < OUT_QUEUE_HIGH) read_program(init, c);
         settle(init, c);
     }
 }

@@ -23,6 +23,9 @@ int layer_missing(struct layers *layers, const struct plan *plan, const char *na
 /* isolate_root.c: the file system; the process stands in the new root afterwards. Opens what the
  * plan's mounts keep open. */
 int isolate_root(struct plan *plan, struct layers *layers, struct failure *why);
+/* Hides in the proc file system below the working directory what tells about the machine, or
+ * reaches into it; `empty` is an empty folder, NULL: there is none. */
+int proc_mask(const char *empty, struct failure *why);
 /* isolate_rights.c: limits, capabilities, the seccomp filter. Nothing of the set-up can be done
  * after it. */
 int isolate_rights(const struct plan *plan, struct layers *layers, struct failure *why);

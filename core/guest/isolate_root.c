@@ -112,7 +112,7 @@ static int show_mounts(struct plan *plan, struct layers *layers, struct failure 
  * root may touch (kcore, kmsg, timer_list, sysrq-trigger, …) is closed by that: nobody in a sandbox
  * is root of the machine. Values below /proc/sys cannot be changed without capabilities;
  * read-only is a second lock. */
-static int mask_proc(struct failure *why)
+int proc_mask(const char *empty, struct failure *why)
 {
     static const char *const files[] = {"proc/keys",          "proc/key-users",  "proc/kallsyms",
                                         "proc/sched_debug",   "proc/interrupts", "proc/cmdline",
@@ -125,7 +125,9 @@ static int mask_proc(struct failure *why)
         }
     }
     for (size_t i = 0; i < sizeof dirs / sizeof *dirs; i++) {
-        if (mount(WORLD_EMPTY, dirs[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT) {
+        int rc = empty != NULL ? mount(empty, dirs[i], NULL, MS_BIND, NULL)
+                               : mount("empty", dirs[i], "tmpfs", MS_RDONLY, "size=4k,mode=555");
+        if (rc < 0 && errno != ENOENT) {
             return fail_os(why, errno, "hide /%s", dirs[i]);
         }
     }
@@ -191,7 +193,7 @@ static int mount_proc(const struct plan *plan, struct layers *layers, struct fai
         return layer_missing(layers, plan, "proc", why);
     }
     bound_queues(plan, layers);
-    if (forbid_nested(plan, layers, why) < 0 || mask_proc(why) < 0) return -1;
+    if (forbid_nested(plan, layers, why) < 0 || proc_mask(WORLD_EMPTY, why) < 0) return -1;
     layer_holds(layers, "proc", "own processes only, host details hidden");
     return 0;
 }

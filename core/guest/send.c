@@ -21,4 +21,5 @@ void send_flush(struct init *init)
         if (n < 0) init_die(init, "the library is gone");
         queue_drop(&init->out, (size_t)n);
     }
+    if (init->out.cap > 2 * OUT_QUEUE_HIGH) queue_free(&init->out); /* a burst is over */
 }

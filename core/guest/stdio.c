@@ -113,6 +113,20 @@ static _Noreturn void wait_outside(const struct plan *plan, pid_t child)
     _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 1);
 }
 
+/* Whoever made the computer may have hidden parts of its /proc, which are in the way of nothing in
+ * a new one; and commands may be root here, which owns what is closed by its mode. */
+static int mask_all(struct failure *why)
+{
+    static const char *const roots[] = {"/proc/kcore", "/proc/kmsg", "/proc/timer_list",
+                                        "/proc/sysrq-trigger"};
+    for (size_t i = 0; i < sizeof roots / sizeof *roots; i++) {
+        if (mount("/dev/null", roots[i], NULL, MS_BIND, NULL) < 0 && errno != ENOENT) {
+            return fail_os(why, errno, "hide %s", roots[i]);
+        }
+    }
+    return chdir("/") < 0 ? fail_os(why, errno, "enter /") : proc_mask(NULL, why);
+}
+
 static int show_own_processes(struct failure *why)
 {
     if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0) {
@@ -121,7 +135,7 @@ static int show_own_processes(struct failure *why)
     if (mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, NULL) < 0) {
         return fail_os(why, errno, "mount proc");
     }
-    return 0;
+    return mask_all(why);
 }
 
 /* Returns as process 1. */

@@ -171,6 +171,8 @@ static int on_block(bc_anthropic_reader *reader, const char *type,
         return start.len > 0 ? bc_block_begin(reader, index, start, err) : 0;
     }
     if (strcmp(type, "content_block_delta") == 0) {
+        /* What an event without a number is for depends on more than its bytes. */
+        if (bc_json_span_integer(members[INDEX].value, -1) < 0) data.len = 0;
         return delta.len > 0 ? bc_block_delta(reader, index, delta, data, err) : 0;
     }
     bc_block *block = bc_block_find(reader, index);

@@ -213,7 +213,8 @@ static size_t total_bytes(const bc_history *history)
 {
     size_t total = 0;
     for (int i = 0; i < BC_MODEL_KEPT_CONVERSATIONS; i++) {
-        total += history->conversations[i].text.len + history->conversations[i].rendered.len;
+        const bc_conversation *known = &history->conversations[i];
+        total += known->text.cap + known->rendered.cap + known->end_capacity * sizeof *known->ends;
     }
     return total;
 }
@@ -224,7 +225,7 @@ static bc_conversation *oldest(bc_history *history, bool kept)
     bc_conversation *found = NULL;
     for (int i = 0; i < BC_MODEL_KEPT_CONVERSATIONS; i++) {
         bc_conversation *known = &history->conversations[i];
-        if (kept && known->text.len == 0) continue;
+        if (kept && known->text.cap == 0) continue;
         if (found == NULL || known->used < found->used) found = known;
     }
     return found;

@@ -2,6 +2,11 @@
  * A sandbox behind a program whose standard input and output reach a guest (`barchan-guest stdio`):
  * docker, ssh, whatever starts or enters a computer. What isolates it is that computer's; the
  * guest sets up what it can and refuses the rest.
+ *
+ * An end kills the program, and closes the channel, at which a guest ends itself and all that runs
+ * there. A hostile process 1 does not: a program that leaves its computer behind (`unshare --fork`
+ * without --kill-child, a docker client) leaves it running, and whoever writes the command has to
+ * stop it.
  */
 #ifndef BC_SANDBOX_COMMAND_H
 #define BC_SANDBOX_COMMAND_H

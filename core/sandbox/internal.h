@@ -90,6 +90,7 @@ struct barchan_sandbox {
     int running; /* execs among them */
     int running_elsewhere;
     uint32_t last_stream;
+    int is_gone;   /* nothing of it runs any more: what is left of its words is read */
     int abandoned; /* streams were given up that the guest may still use */
     /* usage.c */
     bc_usage used;

@@ -136,7 +136,9 @@ static barchan_end_reason reason_of(uint32_t ending)
 
 void bc_sandbox_gone(barchan_sandbox *sbx, uint32_t ending, const barchan_error *why)
 {
-    /* What it said before it died explains more than its death. */
+    /* What it said before it died explains more than its death, but for connections. */
+    sbx->is_gone = 1;
+    bc_egress_stop(sbx->egress);
     if (sbx->channel != NULL) bc_channel_read_now(sbx->channel);
     barchan_error died;
     bc_error_set(&died, BARCHAN_ELOST, "process 1 of the sandbox died");
@@ -229,6 +231,7 @@ static int on_frame(void *ud, const bc_frame *frame)
     }
     if (sbx->state == BARCHAN_SANDBOX_STARTING) return -1;
     if (frame->stream & BC_FRAME_CARRIED) {
+        if (sbx->is_gone) return 0;
         return sbx->egress == NULL ? -1 : bc_egress_take_frame(sbx->egress, frame);
     }
     if (frame->type == BC_FRAME_OUT || frame->type == BC_FRAME_ERR) sbx->bytes_out += frame->length;

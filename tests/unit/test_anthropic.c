@@ -385,6 +385,33 @@ START_TEST(a_second_start_voids_the_first)
 }
 END_TEST
 
+/* The same bytes, and yet another block's: which one follows from what came before. */
+START_TEST(pieces_without_a_number_go_to_the_last_block)
+{
+    static const char
+        text[] = START BLOCK(1, "{\"type\":\"tool_use\",\"id\":\"one\",\"name\":\"f\",\"input\":{}"
+                                "}") "event: content_block_delta\ndata: "
+                                     "{\"type\":\"content_block_delta\",\"delta\":"
+                                     "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\\\":"
+                                     "1}\"}}\n\n" BLOCK(
+                                         2, "{\"type\":\"tool_use\",\"id\":\"two\",\"name\":\"f\","
+                                            "\"input\":{}}") "event: content_block_delta\ndata: "
+                                                             "{\"type\":\"content_block_delta\","
+                                                             "\"delta\":"
+                                                             "{\"type\":\"input_json_delta\","
+                                                             "\"partial_json\":\"{\\\"b\\\":2}\"}}"
+                                                             "\n\n" END("tool_use");
+    json_t *r = reply_of(1, text);
+    json_t *calls = json_object_get(r, "tool_calls");
+    ck_assert_uint_eq(json_array_size(calls), 2);
+    for (size_t i = 0; i < 2; i++) {
+        json_t *arguments = json_object_get(json_array_get(calls, i), "arguments");
+        ck_assert_ptr_nonnull(json_object_get(arguments, i == 0 ? "a" : "b"));
+    }
+    json_decref(r);
+}
+END_TEST
+
 static barchan_error fails(int status, int stream, const char *text)
 {
     adapter_result r = adapter_read(&bc_provider_anthropic, status, stream, text, strlen(text), 0);
@@ -436,4 +463,5 @@ END_TEST
 
 UNIT_MAIN("anthropic", requests, conversations, keys_and_addresses, a_stream_becomes_a_turn,
           inputs_of_every_kind, stop_reasons, what_cannot_go_back_is_left_out,
-          whole_blocks_are_copied, a_second_start_voids_the_first, failures)
+          whole_blocks_are_copied, pieces_without_a_number_go_to_the_last_block,
+          a_second_start_voids_the_first, failures)

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "base/limits.h"
 #include "egress/name_query.h"
@@ -154,10 +155,40 @@ START_TEST(a_guest_that_asks_and_never_reads)
 }
 END_TEST
 
+/* The program that led to it has died, and it lives on and never stops: what it can still say has
+ * an end. */
+START_TEST(a_guest_that_outlives_its_program)
+{
+    int ended = 0;
+    pid_t pid = fork();
+    if (pid == 0) {
+        unsigned char frame[BC_FRAME_HEADER + FAKE_QUERY_BYTES];
+        memcpy(frame + BC_FRAME_HEADER, fake_query, FAKE_QUERY_BYTES);
+        for (uint32_t stream = STREAM(1);; stream++) {
+            bc_frame_put_header(frame, BC_FRAME_NET_QUERY, stream, FAKE_QUERY_BYTES);
+            if (send(guest, frame, sizeof frame, MSG_NOSIGNAL) < 0) _exit(errno == EPIPE ? 0 : 1);
+        }
+    }
+    close(guest);
+    for (int i = 0; i < 10; i++) {
+        barchan_runtime_pump(rt, 5, NULL);
+    }
+    ck_assert_int_eq(status().state, BARCHAN_SANDBOX_READY);
+    bury();
+    ck_assert_int_eq(status().state, BARCHAN_SANDBOX_ENDED);
+    ck_assert_int_eq(waitpid(pid, &ended, 0), pid);
+    ck_assert_int_eq(ended, 0);
+    sbx = NULL;
+    barchan_runtime_destroy(rt);
+    close(world);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("carry breaches");
     TCase *wrong = tcase_create("does not fit"), *none = tcase_create("no network");
+    TCase *outlives = tcase_create("outlives");
     tcase_add_checked_fixture(wrong, set_up_network, tear_down_network);
     tcase_add_checked_fixture(none, set_up_ready, tear_down);
     tcase_set_timeout(wrong, 60);
@@ -165,8 +196,12 @@ int main(void)
     tcase_add_loop_test(wrong, breaches_of_a_beginning, 0, 17);
     tcase_add_loop_test(wrong, breaches_of_a_connection, 0, 15);
     tcase_add_test(wrong, a_guest_that_asks_and_never_reads);
+    tcase_add_checked_fixture(outlives, set_up_network, NULL);
+    tcase_set_timeout(outlives, 30);
+    tcase_add_test(outlives, a_guest_that_outlives_its_program);
     tcase_add_test(none, a_sandbox_without_a_network_carries_nothing);
     suite_add_tcase(suite, wrong);
     suite_add_tcase(suite, none);
+    suite_add_tcase(suite, outlives);
     return suite_end(suite);
 }
