@@ -103,9 +103,9 @@ typedef struct barchan_network_rules {
 } barchan_network_rules;
 
 /* Other lists for connections that are made from now on; those that stand go on, requests on them,
- * too. `network` is any mode but off; of `rules` the fields allow, deny and hosts are taken, the rest
- * must be zero: caps and callbacks stay, and so do answers that a person gave. Nobody listens at
- * other ports, and no route leads to other ranges of addresses, than those that the first lists
+ * too. `network` is any mode but off; of `rules` the fields allow, deny and hosts are taken, the
+ * rest must be zero: caps and callbacks stay, and so do answers that a person gave. Nobody listens
+ * at other ports, and no route leads to other ranges of addresses, than those that the first lists
  * named (and 80 and 443): lists that need some are refused (BARCHAN_EUNSUPPORTED), as is a sandbox
  * without a network, or one that another process holds. Nothing changes after a failure. */
 BARCHAN_API int barchan_sandbox_set_network(barchan_sandbox *sbx, barchan_network network,
