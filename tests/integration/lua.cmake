@@ -60,6 +60,7 @@ barchan_program_test(integration/detached ${_python} ${CMAKE_CURRENT_SOURCE_DIR}
 barchan_program_test(integration/template ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_template.py)
 barchan_program_test(integration/network ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_network.py)
 barchan_program_test(integration/network_names ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_network_names.py)
+barchan_program_test(integration/secret_run ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_secret_run.py)
 foreach(name integration/network_names integration/network_names-as-user)
   if(TEST ${name})
     set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)

@@ -286,6 +286,53 @@ START_TEST(no_network_after_one_with_a_network)
 }
 END_TEST
 
+/* A relay of the sandbox's own, by CONNECT or without a word, is one more program in it: what it
+ * connects to is decided as if it had been asked for directly. */
+START_TEST(a_relay_inside_changes_nothing)
+{
+    static const char relay[] =
+        "import socket, sys, threading\n"
+        "PORT = int(sys.argv[1])\n"
+        "def pump(a, b):\n"
+        "    while data := a.recv(65536): b.sendall(data)\n"
+        "    b.shutdown(socket.SHUT_WR)\n"
+        "def serve(c, host):\n"
+        "    if host is None:\n"
+        "        head = c.recv(4096).decode()\n"
+        "        host = head.split()[1].split(':')[0]\n"
+        "        c.sendall(b'HTTP/1.1 200 Connected\\r\\n\\r\\n')\n"
+        "    o = socket.create_connection((host, PORT))\n"
+        "    threading.Thread(target=pump, args=(c, o), daemon=True).start()\n"
+        "    pump(o, c)\n"
+        "def listen(host):\n"
+        "    l = socket.create_server(('127.0.0.1', 0))\n"
+        "    def accept():\n"
+        "        while True: threading.Thread(target=serve, args=(l.accept()[0], host), "
+        "daemon=True).start()\n"
+        "    threading.Thread(target=accept, daemon=True).start()\n"
+        "    return l.getsockname()[1]\n"
+        "def ask(port, host, connect):\n"
+        "    s = socket.create_connection(('127.0.0.1', port)); s.settimeout(5)\n"
+        "    if connect:\n"
+        "        s.sendall(f'CONNECT {host}:{PORT} HTTP/1.1\\r\\n\\r\\n'.encode()); s.recv(4096)\n"
+        "    s.sendall(f'GET / HTTP/1.1\\r\\nHost: {host}\\r\\n\\r\\n'.encode())\n"
+        "    got = b''\n"
+        "    while data := s.recv(4096): got += data\n"
+        "    return got.split()[1].decode()\n"
+        "by_word = listen(None)\n"
+        "for host in ('served.example', 'other.example'):\n"
+        "    print(host, ask(listen(host), host, False), ask(by_word, host, True))\n";
+    char port[16];
+    make_usual_sandbox();
+    snprintf(port, sizeof port, "%d", net_port(server));
+    barchan_exec_result r = run(OPTIONS(.argv = ARGV("python3", "-c", relay, port)));
+    ck_assert_msg(strcmp(r.out.data, "served.example 200 200\nother.example 403 403\n") == 0,
+                  "%s%s", r.out.data, r.err_out.data);
+    ck_assert_int_eq(net_accepted(server), 2);
+    was_denied(&r, "other.example", net_port(server), "not in the allow-list");
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {what_is_rightly_said_arrives,
@@ -304,6 +351,7 @@ int main(void)
                                   the_librarys_places_cannot_be_taken,
                                   servers_of_others_are_out_of_reach,
                                   no_network_after_one_with_a_network,
+                                  a_relay_inside_changes_nothing,
                                   NULL};
     Suite *suite = suite_create("network_hostile");
     add_tests(suite, "network_hostile", setup_network, teardown_network, tests);

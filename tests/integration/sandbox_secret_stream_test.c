@@ -160,6 +160,18 @@ START_TEST(a_connection_that_was_idle_for_too_long)
 }
 END_TEST
 
+/* What is left to learn: as many stars as the value has characters. barchan/secret.h says so. */
+START_TEST(its_length_can_be_learnt)
+{
+    char expected[16];
+    make_secret_sandbox(SECRET(.name = NULL));
+    snprintf(expected, sizeof expected, "%zu\n", strlen(VALUE));
+    shell("curl -sS -H \"Authorization: Bearer $TOKEN\" $AT/echo/length | grep -o 'Bearer .*' | tr "
+          "-cd '*' | wc -c",
+          expected);
+}
+END_TEST
+
 /* ---- what is told ---- */
 
 /* More is noted of each request than there would be room to tell at once. */
@@ -220,6 +232,7 @@ int main(void)
                                   frames_are_written_anew,
                                   rotation_in_the_midst_of_an_answer,
                                   a_connection_that_was_idle_for_too_long,
+                                  its_length_can_be_learnt,
                                   each_use_is_told,
                                   connections_that_fail_are_told_as_closed,
                                   old_programs_and_others_trust,

@@ -47,7 +47,7 @@
  * UTF-16, UTF-32 or UTF-7 are refused. An answer that pauses in the midst of a line passes up to
  * there but for as many characters as the longest such form has. A server that shows a value in
  * another form (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is not held
- * back: bind secrets to hosts, methods and paths that do not.
+ * back: bind secrets to hosts, methods and paths that do not. How long a value is can be learnt.
  *
  * Trust. /run/barchan/ca-bundle.pem in the sandbox holds the certificates that this machine trusts
  * and the sandbox's own, /run/barchan/ca.pem the latter only. SSL_CERT_FILE, CURL_CA_BUNDLE,
