@@ -9,7 +9,9 @@ local function complete(request)
   seen[#seen + 1] = request.messages
   turn = turn + 1
   local command = job.commands[turn]
-  if not command then return { role = "assistant", text = "done", tool_calls = {}, stop_reason = "end_turn" } end
+  if not command then
+    return { role = "assistant", text = "done", tool_calls = {}, stop_reason = "end_turn" }
+  end
   local call = { id = "call" .. turn, name = "exec", arguments = { command = command } }
   return { role = "assistant", text = "", tool_calls = { call }, stop_reason = "tool_use" }
 end
