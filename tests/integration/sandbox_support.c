@@ -182,7 +182,7 @@ void sh_says(const char *command, const char *expected)
 {
     barchan_exec_result r = sh(command);
     ck_assert_msg(r.reason == BARCHAN_EXEC_EXITED && r.exit_code == 0,
-                  "%s: %s, code %d, signal %d, err: %s", command,
+                  "%s: %s, code %d, signal %d, err: %.1000s", command,
                   barchan_exec_reason_name(r.reason), r.exit_code, r.term_signal, r.err_out.data);
     ck_assert_str_eq(r.out.data, expected);
     barchan_exec_result_clear(&r);

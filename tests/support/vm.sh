@@ -39,9 +39,11 @@ mkdir -p "$folder"
 if [ ! -e "$root/.whole" ]; then
     say "unpacking $release into $root"
     rm -rf "$root"
-    packages=$(echo $BUILD_PACKAGES $TEST_PACKAGES perl nodejs ca-certificates linux-image-amd64 | tr -s ' ' ,)
-    debootstrap --variant=minbase --include="$packages" "$release" "$root" "${mirror:?name it: $usage}" \
-        >"$folder/debootstrap.log" 2>&1 || die "see $folder/debootstrap.log"
+    {
+        debootstrap --variant=minbase "$release" "$root" "${mirror:?name it: $usage}" &&
+            chroot "$root" apt-get update && chroot "$root" env DEBIAN_FRONTEND=noninteractive apt-get install \
+                -y --no-install-recommends $BUILD_PACKAGES $TEST_PACKAGES perl nodejs ca-certificates linux-image-amd64
+    } >"$folder/debootstrap.log" 2>&1 || die "see $folder/debootstrap.log"
     touch "$root/.whole"
 fi
 version=$(ls "$root/lib/modules" | tail -n 1)
