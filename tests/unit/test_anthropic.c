@@ -385,22 +385,16 @@ START_TEST(a_second_start_voids_the_first)
 }
 END_TEST
 
+#define CALL(id) "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"f\",\"input\":{}}"
+#define UNNUMBERED(key)                                                              \
+    "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":" \
+    "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"" key "\\\":1}\"}}\n\n"
+
 /* The same bytes, and yet another block's: which one follows from what came before. */
 START_TEST(pieces_without_a_number_go_to_the_last_block)
 {
-    static const char
-        text[] = START BLOCK(1, "{\"type\":\"tool_use\",\"id\":\"one\",\"name\":\"f\",\"input\":{}"
-                                "}") "event: content_block_delta\ndata: "
-                                     "{\"type\":\"content_block_delta\",\"delta\":"
-                                     "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"a\\\":"
-                                     "1}\"}}\n\n" BLOCK(
-                                         2, "{\"type\":\"tool_use\",\"id\":\"two\",\"name\":\"f\","
-                                            "\"input\":{}}") "event: content_block_delta\ndata: "
-                                                             "{\"type\":\"content_block_delta\","
-                                                             "\"delta\":"
-                                                             "{\"type\":\"input_json_delta\","
-                                                             "\"partial_json\":\"{\\\"b\\\":2}\"}}"
-                                                             "\n\n" END("tool_use");
+    static const char text[] = START BLOCK(1, CALL("one")) UNNUMBERED("a") BLOCK(2, CALL("two"))
+        UNNUMBERED("b") END("tool_use");
     json_t *r = reply_of(1, text);
     json_t *calls = json_object_get(r, "tool_calls");
     ck_assert_uint_eq(json_array_size(calls), 2);
