@@ -67,7 +67,7 @@ START_TEST(requests)
 }
 END_TEST
 
-#define CALL_OF(id) "{\"id\":\"" id "\",\"name\":\"f\",\"arguments\":{\"x\": 1.0}}"
+#define CALL(id) "{\"id\":\"" id "\",\"name\":\"f\",\"arguments\":{\"x\": 1.0}}"
 #define USE(id) "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"f\",\"input\":{\"x\": 1.0}}"
 #define RESULT(id, rest) "{\"role\":\"tool\",\"tool_call_id\":\"" id "\"" rest "}"
 
@@ -385,7 +385,7 @@ START_TEST(a_second_start_voids_the_first)
 }
 END_TEST
 
-#define CALL_OF(id) "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"f\",\"input\":{}}"
+#define TOOL_USE(id) "{\"type\":\"tool_use\",\"id\":\"" id "\",\"name\":\"f\",\"input\":{}}"
 #define UNNUMBERED(key)                                                              \
     "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"delta\":" \
     "{\"type\":\"input_json_delta\",\"partial_json\":\"{\\\"" key "\\\":1}\"}}\n\n"
@@ -393,8 +393,8 @@ END_TEST
 /* The same bytes, and yet another block's: which one follows from what came before. */
 START_TEST(pieces_without_a_number_go_to_the_last_block)
 {
-    static const char text[] = START BLOCK(1, CALL_OF("one")) UNNUMBERED("a")
-        BLOCK(2, CALL_OF("two")) UNNUMBERED("b") END("tool_use");
+    static const char text[] = START BLOCK(1, TOOL_USE("one")) UNNUMBERED("a")
+        BLOCK(2, TOOL_USE("two")) UNNUMBERED("b") END("tool_use");
     json_t *r = reply_of(1, text);
     json_t *calls = json_object_get(r, "tool_calls");
     ck_assert_uint_eq(json_array_size(calls), 2);
