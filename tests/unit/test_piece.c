@@ -69,8 +69,8 @@ static void write_stream(bc_buf *out, const char *blank, int typed)
 {
     static const char *const starts[] = {"{\"type\":\"text\",\"text\":\"\"}",
                                          "{\"type\":\"thinking\",\"thinking\":\"\"}",
-                                         "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\","
-                                         "\"input\":{}}"};
+                                         ("{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\","
+                                          "\"input\":{}}")};
     static const char *const members[] = {"text", "thinking", "partial_json"};
     static const char *const texts[][8] = {
         {"a", "\\ud83d", "\\ude00", "\\\"text\\\":\\\"", "", "\xC3", "\xA9", "end"},
