@@ -323,6 +323,7 @@ static int is_valid(bc_relay *relay, const bc_frame *frame)
 {
     const unsigned char *at = frame->payload;
     uint32_t which, bytes;
+    if (relay->request == BC_FRAME_ASK) return frame->type == BC_FRAME_CANCEL && frame->length == 0;
     switch (frame->type) {
     case BC_FRAME_INPUT:
         if (!relay->in_open || frame->length > relay->in_credit) return 0;
@@ -355,6 +356,7 @@ int bc_relay_frame(bc_hold_client *client, const bc_frame *frame)
     }
     if (relay == NULL) return frame->stream <= client->last_stream ? 0 : -1; /* it has just ended */
     if (!is_valid(relay, frame)) return -1;
+    if (relay->request == BC_FRAME_ASK) return 0; /* it is answered at once, given up or not */
     return bc_stream_send(&relay->stream, frame->type, frame->payload, frame->length, NULL, 0,
                           NULL);
 }
