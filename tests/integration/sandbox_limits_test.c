@@ -123,8 +123,9 @@ START_TEST(bystanders)
         sh_says(": > /tmp/go", "");
         ck_assert(wait_until(exec_ended, &e, 20000));
         ck_assert_msg(e.result.reason == BARCHAN_EXEC_EXITED && e.result.exit_code == 3,
-                      "%s: the other is %s, %d", culprits[i],
-                      barchan_exec_reason_name(e.result.reason), e.result.exit_code);
+                      "%s: the other is %s, %d, signal %d", culprits[i],
+                      barchan_exec_reason_name(e.result.reason), e.result.exit_code,
+                      e.result.term_signal);
         barchan_exec_result_clear(&e.result);
         sh_says("rm -rf /tmp/go f", "");
     }

@@ -159,10 +159,12 @@ START_TEST(mounts_of_the_host)
 {
     const barchan_mount mounts[] = {{at("data"), "/workspace", BARCHAN_MOUNT_READ_WRITE}};
     if (!is_root() && skip("only root mounts")) return;
+    /* Of a file system that can map owners, which tmpfs cannot before Linux 6.3. */
+    ck_assert_int_eq(mkdir(at("other"), 0755), 0);
     ck_assert_int_eq(mkdir(at("data/before"), 0755), 0);
     ck_assert_int_eq(mkdir(at("data/after"), 0755), 0);
     give(at("data/after"));
-    ck_assert_int_eq(mount("t", at("data/before"), "tmpfs", 0, "mode=0755"), 0);
+    ck_assert_int_eq(mount(at("other"), at("data/before"), NULL, MS_BIND, NULL), 0);
     ck_assert_int_eq(mkdir(at("data/before/mounted"), 0755), 0);
     shows(mounts, 1);
     int count = count_mounts();
