@@ -4,7 +4,7 @@ foreach(name message sse tools_render)
 endforeach()
 barchan_unit_test(replay test_replay.c)
 target_compile_definitions(test_replay PRIVATE TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data/provider")
-foreach(name anthropic openai_chat openai_calls openai_requests openai_responses gemini
+foreach(name anthropic anthropic_answers openai_chat openai_calls openai_requests openai_responses gemini
   provider_turns provider_requests history piece)
   barchan_unit_test(${name} test_${name}.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
 endforeach()
