@@ -36,8 +36,6 @@ typedef struct bc_backend {
 } bc_backend;
 
 extern const bc_backend bc_backend_namespace;
-/* The same, with a network as backends have it that are farther away; for tests of that. */
-extern const bc_backend bc_backend_namespace_carried;
 
 /* For backends: nothing of the sandbox runs any more. Drops the backend's reference. `why` is
  * NULL when there is nothing to add to `ending` (bc_ending). */

@@ -40,11 +40,3 @@ const bc_backend bc_backend_namespace = {
     .kill = kill_sandbox,
     .extend = extend,
 };
-
-const bc_backend bc_backend_namespace_carried = {
-    .name = "namespace",
-    .start = start,
-    .kill = kill_sandbox,
-    .extend = extend,
-    .carries_network = 1,
-};

@@ -250,24 +250,11 @@ int barchan_sandbox_connect_start(barchan_sandbox **out, barchan_runtime *rt, co
     return rc;
 }
 
-static void on_connected(barchan_sandbox *sbx, const barchan_error *err, void *ud)
-{
-    (void)sbx;
-    bc_outcome_set(ud, err);
-}
-
 int barchan_sandbox_connect(barchan_sandbox **out, barchan_runtime *rt, const char *id,
                             barchan_error *err)
 {
     bc_outcome outcome = {0};
     int rc = bc_runtime_may_wait(rt, err);
-    if (rc == 0) rc = barchan_sandbox_connect_start(out, rt, id, 0, on_connected, &outcome, err);
-    if (rc < 0) return rc;
-    rc = bc_outcome_wait(&outcome, rt, err);
-    if (rc < 0) {
-        if (!outcome.done) (*out)->created = NULL; /* `outcome` is going away */
-        barchan_sandbox_destroy(*out);
-        *out = NULL;
-    }
-    return rc;
+    if (rc == 0) rc = barchan_sandbox_connect_start(out, rt, id, 0, bc_created_note, &outcome, err);
+    return rc < 0 ? rc : bc_created_wait(out, &outcome, err);
 }

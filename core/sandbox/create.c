@@ -212,10 +212,21 @@ int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runtime *rt,
     return rc;
 }
 
-static void on_created(barchan_sandbox *sbx, const barchan_error *err, void *ud)
+void bc_created_note(barchan_sandbox *sbx, const barchan_error *err, void *ud)
 {
     (void)sbx;
     bc_outcome_set(ud, err);
+}
+
+int bc_created_wait(barchan_sandbox **out, const bc_outcome *outcome, barchan_error *err)
+{
+    int rc = bc_outcome_wait(outcome, (*out)->rt, err);
+    if (rc < 0) {
+        if (!outcome->done) (*out)->created = NULL; /* `outcome` is going away */
+        barchan_sandbox_destroy(*out);
+        *out = NULL;
+    }
+    return rc;
 }
 
 int barchan_sandbox_create(barchan_sandbox **out, barchan_runtime *rt,
@@ -223,13 +234,8 @@ int barchan_sandbox_create(barchan_sandbox **out, barchan_runtime *rt,
 {
     bc_outcome outcome = {0};
     int rc = bc_runtime_may_wait(rt, err);
-    if (rc == 0) rc = barchan_sandbox_create_start(out, rt, profile, on_created, &outcome, err);
-    if (rc < 0) return rc;
-    rc = bc_outcome_wait(&outcome, rt, err);
-    if (rc < 0) {
-        if (!outcome.done) (*out)->created = NULL; /* `outcome` is going away */
-        barchan_sandbox_destroy(*out);
-        *out = NULL;
+    if (rc == 0) {
+        rc = barchan_sandbox_create_start(out, rt, profile, bc_created_note, &outcome, err);
     }
-    return rc;
+    return rc < 0 ? rc : bc_created_wait(out, &outcome, err);
 }

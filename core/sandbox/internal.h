@@ -121,6 +121,10 @@ bc_room *bc_sandbox_room(barchan_runtime *rt);
 int bc_sandbox_create_with(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, const bc_backend *backend,
                            barchan_sandbox_created_fn done, void *ud, barchan_error *err);
+/* A barchan_sandbox_created_fn whose `ud` is a bc_outcome, and what waits for that: after a failure
+ * *out is NULL. */
+void bc_created_note(barchan_sandbox *sbx, const barchan_error *err, void *ud);
+int bc_created_wait(barchan_sandbox **out, const bc_outcome *outcome, barchan_error *err);
 /* The same for one that has its id already (NULL: a new one), and with what its backend finds as
  * sbx->backend_options when it starts it. */
 int bc_sandbox_open_with(barchan_sandbox **out, barchan_runtime *rt, const barchan_profile *profile,

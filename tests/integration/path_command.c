@@ -5,12 +5,6 @@
 
 const int path_kib = 144;
 
-static void on_created(barchan_sandbox *sandbox, const barchan_error *err, void *ud)
-{
-    (void)sandbox;
-    bc_outcome_set(ud, err);
-}
-
 int create_sandbox(barchan_sandbox **out, barchan_runtime *runtime, const barchan_profile *profile,
                    barchan_error *err)
 {
@@ -18,7 +12,6 @@ int create_sandbox(barchan_sandbox **out, barchan_runtime *runtime, const barcha
     static const char *const envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", NULL};
     const bc_command command = {.program = "/bin/sh", .argv = argv, .envp = envp};
     bc_outcome outcome = {0};
-    int rc = bc_command_create(out, runtime, profile, &command, on_created, &outcome, err);
-    if (rc == 0) rc = bc_outcome_wait(&outcome, runtime, err);
-    return rc;
+    int rc = bc_command_create(out, runtime, profile, &command, bc_created_note, &outcome, err);
+    return rc < 0 ? rc : bc_created_wait(out, &outcome, err);
 }

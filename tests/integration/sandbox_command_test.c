@@ -13,13 +13,6 @@
 static int created_code;
 static barchan_error created_error;
 
-static void on_created(barchan_sandbox *sandbox, const barchan_error *err, void *ud)
-{
-    (void)sandbox;
-    if (err != NULL) created_error = *err;
-    bc_outcome_set(ud, err);
-}
-
 static int create_by(const char *program, const char *const *argv, const barchan_profile *profile)
 {
     static const char *const envp[] = {"PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", NULL};
@@ -27,8 +20,8 @@ static int create_by(const char *program, const char *const *argv, const barchan
     bc_outcome outcome = {0};
     barchan_error err = {0};
     sbx = NULL;
-    int rc = bc_command_create(&sbx, rt, profile, &command, on_created, &outcome, &err);
-    if (rc == 0) rc = bc_outcome_wait(&outcome, rt, &err);
+    int rc = bc_command_create(&sbx, rt, profile, &command, bc_created_note, &outcome, &err);
+    if (rc == 0) rc = bc_created_wait(&sbx, &outcome, &err);
     created_error = err;
     created_code = rc;
     return rc;

@@ -19,10 +19,10 @@ import threading
 import unittest
 
 from network_world import make_authority
+from private_world import run_inside
 
 BIN = os.environ["BARCHAN_BIN"]
 HERE = os.path.dirname(os.path.abspath(__file__))
-SKIPPED = 77
 # An ordinary user is root in the test's namespaces, and an ordinary user again for the program.
 AS_USER = ["unshare", "--user", "--map-user=1000", "--map-group=1000"] if "--as-user" in sys.argv else []
 PUBLIC = "11.22.33.44"
@@ -299,23 +299,8 @@ def inside_namespaces():
 def main():
     if sys.argv[1:2] == ["--inside"]:
         return inside_namespaces()
-    script = os.path.abspath(__file__)
-    namespaces, more = ["unshare", "--mount", "--net"], sys.argv[1:]
-    if os.geteuid() != 0:
-        namespaces.append("--map-root-user")
-        more.append("--as-user")
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        try:
-            probe = ["sh", "-c", "ip link set lo up && mount --bind /etc/hostname /etc/resolv.conf"]
-            test = subprocess.run(namespaces + probe, capture_output=True, text=True)
-        except OSError as error:
-            print(f"SKIP {error}")
-            return SKIPPED
-        if test.returncode != 0:
-            print("SKIP namespaces are not allowed here: " + test.stderr.strip())
-            return SKIPPED
-        return subprocess.run([*namespaces, sys.executable, script, "--inside", *more]).returncode
+    root = os.geteuid() == 0
+    return run_inside(__file__, sys.argv[1:] + ([] if root else ["--as-user"]), as_root=root)
 
 
 sys.exit(main())

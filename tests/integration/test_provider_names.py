@@ -10,11 +10,10 @@ import socket
 import struct
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
-SKIPPED = 77
+from private_world import SKIPPED, run_inside
 NXDOMAIN, SERVFAIL = 3, 2
 A, AAAA = 1, 28
 HERE = b"\x7f\0\0\1"
@@ -126,21 +125,7 @@ def inside(program, support):
 def main():
     if sys.argv[1] == "--inside":
         return inside(*sys.argv[2:4])
-    program, support = map(os.path.abspath, sys.argv[1:3])
-    script = os.path.abspath(sys.argv[0])
-    namespaces = ["unshare", "--mount", "--net", "--map-root-user"]
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        probe = ["sh", "-c", "ip link set lo up && mount --bind /etc/hostname /etc/resolv.conf"]
-        try:
-            test = subprocess.run(namespaces + probe, capture_output=True, text=True)
-        except OSError as error:
-            print(f"SKIP {error}")
-            return SKIPPED
-        if test.returncode != 0:
-            print("SKIP namespaces are not allowed here: " + test.stderr.strip())
-            return SKIPPED
-        return subprocess.run(namespaces + [sys.executable, script, "--inside", program, support]).returncode
+    return run_inside(__file__, map(os.path.abspath, sys.argv[1:3]))
 
 
 sys.exit(main())

@@ -9,9 +9,8 @@ import os
 import socket
 import subprocess
 import sys
-import tempfile
 
-SKIPPED = 77
+from private_world import SKIPPED, run_inside
 
 
 def inside(program):
@@ -37,22 +36,7 @@ def inside(program):
 def main():
     if sys.argv[1] == "--inside":
         return inside(sys.argv[2])
-    with tempfile.TemporaryDirectory() as folder:
-        os.chdir(folder)
-        namespaces = ["unshare", "--mount", "--net", "--map-root-user"]
-        try:
-            probe = ["sh", "-c", "ip link set lo up && mount --bind /etc/hostname /etc/resolv.conf"]
-            test = subprocess.run(namespaces + probe, capture_output=True, text=True)
-        except OSError as error:
-            print(f"SKIP {error}")
-            return SKIPPED
-        if test.returncode != 0:
-            print("SKIP namespaces are not allowed here: " + test.stderr.strip())
-            return SKIPPED
-        script = os.path.abspath(os.path.join(old, sys.argv[0]))
-        program = os.path.abspath(os.path.join(old, sys.argv[1]))
-        return subprocess.run(namespaces + [sys.executable, script, "--inside", program]).returncode
+    return run_inside(__file__, [os.path.abspath(sys.argv[1])])
 
 
-old = os.getcwd()
 sys.exit(main())
