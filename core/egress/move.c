@@ -8,8 +8,6 @@
 /* Of one side in one go, so that a fast connection does not starve the others. */
 #define MAX_ROUNDS 4
 
-typedef enum outcome { MOVED, WAITS, FAILED } outcome;
-
 void bc_relay_count(bc_relay *relay, int side, size_t bytes)
 {
     bc_ledger_host *host = bc_ledger_at(&relay->egress->ledger, relay->ledger);
@@ -49,15 +47,15 @@ ssize_t bc_relay_send(bc_relay *relay, int to, const unsigned char *data, size_t
     return n < 0 && errno == EAGAIN ? 0 : n;
 }
 
-static outcome flush(bc_relay *relay, int side)
+static bc_moved flush(bc_relay *relay, int side)
 {
     bc_flow *flow = &relay->flows[side];
-    if (flow->cleared == 0) return MOVED;
+    if (flow->cleared == 0) return BC_MOVED;
     ssize_t n = bc_relay_send(relay, 1 - side, flow->held + flow->from, flow->cleared);
-    if (n < 0) return FAILED;
+    if (n < 0) return BC_FAILED;
     bc_relay_count(relay, side, (size_t)n);
     drop(flow, (size_t)n);
-    return flow->cleared > 0 ? WAITS : MOVED;
+    return flow->cleared > 0 ? BC_WAITS : BC_MOVED;
 }
 
 ssize_t bc_relay_receive(bc_relay *relay, int side, unsigned char *to, size_t room)
@@ -76,22 +74,22 @@ ssize_t bc_relay_receive(bc_relay *relay, int side, unsigned char *to, size_t ro
     return n;
 }
 
-/* Adds to what is held: MOVED when there is more, or the end. */
-static outcome gather(bc_relay *relay)
+/* Adds to what is held: BC_MOVED when there is more, or the end. */
+static bc_moved gather(bc_relay *relay)
 {
     bc_flow *flow = &relay->flows[INNER];
     unsigned char *scratch = relay->egress->scratch;
     if (flow->from > 0) memmove(flow->held, flow->held + flow->from, flow->len);
     flow->from = 0;
     ssize_t n = bc_relay_receive(relay, INNER, scratch, BC_FLOW_BYTES - flow->len);
-    if (n < 0 || (n > 0 && hold(flow, scratch, (size_t)n) < 0)) return FAILED;
-    return n > 0 || flow->ended ? MOVED : WAITS;
+    if (n < 0 || (n > 0 && hold(flow, scratch, (size_t)n) < 0)) return BC_FAILED;
+    return n > 0 || flow->ended ? BC_MOVED : BC_WAITS;
 }
 
-static outcome refuse(bc_relay *relay)
+static bc_moved refuse(bc_relay *relay)
 {
     bc_relay_refuse(relay, BARCHAN_NETWORK_DENIED);
-    return WAITS;
+    return BC_WAITS;
 }
 
 /* Clears what may be written. */
@@ -105,89 +103,83 @@ static bc_sniff look_further(bc_relay *relay)
 }
 
 /* The program's first bytes are held until it is clear what they are. */
-static outcome look(bc_relay *relay)
+static bc_moved look(bc_relay *relay)
 {
     bc_flow *flow = &relay->flows[INNER];
-    outcome gathered = gather(relay);
-    if (gathered != MOVED) return gathered;
+    bc_moved gathered = gather(relay);
+    if (gathered != BC_MOVED) return gathered;
     static const unsigned char nothing[1];
     bc_sniff seen =
         bc_relay_look(relay, flow->held == NULL ? nothing : flow->held, flow->len, flow->ended);
-    if (seen == BC_SNIFF_MORE) return WAITS;
+    if (seen == BC_SNIFF_MORE) return BC_WAITS;
     if (seen == BC_SNIFF_DONE && relay->tls) {
         bc_bound_host *bound = bc_secrets_bound(relay->egress->secrets, relay->host, relay->port);
-        if (bound != NULL) return bc_intercept_begin(relay, bound) < 0 ? FAILED : MOVED;
+        if (bound != NULL) return bc_intercept_begin(relay, bound) < 0 ? BC_FAILED : BC_MOVED;
     }
     if (seen == BC_SNIFF_DONE) seen = look_further(relay);
     if (seen == BC_SNIFF_BAD) return refuse(relay);
     relay->looked_at = 1;
-    return MOVED;
+    return BC_MOVED;
 }
 
-static outcome move_looked_at(bc_relay *relay)
+static bc_moved move_looked_at(bc_relay *relay)
 {
-    outcome rc = flush(relay, INNER);
-    if (rc != MOVED || relay->flows[INNER].ended) return rc == MOVED ? WAITS : rc;
+    bc_moved rc = flush(relay, INNER);
+    if (rc != BC_MOVED || relay->flows[INNER].ended) return rc == BC_MOVED ? BC_WAITS : rc;
     rc = gather(relay);
-    if (rc == MOVED && look_further(relay) == BC_SNIFF_BAD) return refuse(relay);
+    if (rc == BC_MOVED && look_further(relay) == BC_SNIFF_BAD) return refuse(relay);
     return rc;
 }
 
 /* What the server says may be what requests were held back for. */
-static outcome look_again(bc_relay *relay, const unsigned char *data, size_t len)
+static bc_moved look_again(bc_relay *relay, const unsigned char *data, size_t len)
 {
-    if (relay->requests == NULL) return MOVED;
-    if (!bc_request_stream_answer(relay->requests, (const char *)data, len)) return MOVED;
-    return bc_relay_look_at_requests(relay) == BC_SNIFF_BAD ? refuse(relay) : MOVED;
+    if (relay->requests == NULL) return BC_MOVED;
+    if (!bc_request_stream_answer(relay->requests, (const char *)data, len)) return BC_MOVED;
+    return bc_relay_look_at_requests(relay) == BC_SNIFF_BAD ? refuse(relay) : BC_MOVED;
 }
 
-static outcome move_once(bc_relay *relay, int side)
+static bc_moved move_once(bc_relay *relay, int side)
 {
     bc_flow *flow = &relay->flows[side];
-    outcome flushed = flush(relay, side);
-    if (flushed != MOVED || flow->ended) return flushed == MOVED ? WAITS : flushed;
+    bc_moved flushed = flush(relay, side);
+    if (flushed != BC_MOVED || flow->ended) return flushed == BC_MOVED ? BC_WAITS : flushed;
     unsigned char *scratch = relay->egress->scratch;
     ssize_t n = bc_relay_receive(relay, side, scratch, BC_FLOW_BYTES);
     if (side == OUTER) relay->last_read = n;
-    if (n < 0) return FAILED;
-    if (n == 0) return WAITS;
-    if (side == OUTER && look_again(relay, scratch, (size_t)n) != MOVED) return WAITS;
+    if (n < 0) return BC_FAILED;
+    if (n == 0) return BC_WAITS;
+    if (side == OUTER && look_again(relay, scratch, (size_t)n) != BC_MOVED) return BC_WAITS;
     ssize_t sent = bc_relay_send(relay, 1 - side, scratch, (size_t)n);
-    if (sent < 0) return FAILED;
+    if (sent < 0) return BC_FAILED;
     bc_relay_count(relay, side, (size_t)sent);
-    if (sent == n) return MOVED;
-    if (hold(flow, scratch + sent, (size_t)(n - sent)) < 0) return FAILED;
+    if (sent == n) return BC_MOVED;
+    if (hold(flow, scratch + sent, (size_t)(n - sent)) < 0) return BC_FAILED;
     flow->cleared = flow->len;
-    return WAITS;
+    return BC_WAITS;
 }
 
 /* Nobody has to see what the server sends, but while it is asked whether it speaks WebSocket. A
  * pipe is worth its while when there was more than one go has room for. */
-static outcome move_answer(bc_relay *relay)
+static bc_moved move_answer(bc_relay *relay)
 {
     const bc_flow *flow = &relay->flows[OUTER];
     bool looks = relay->requests != NULL && relay->requests->waits;
     bool bulk = relay->last_read == BC_FLOW_BYTES && flow->len == 0 && !flow->ended && !looks;
-    if (relay->piped == 0 && !bulk) return move_once(relay, OUTER);
-    bc_passed passed = bulk ? bc_pass(relay) : bc_pass_flush(relay);
-    switch (passed) {
-    case BC_PASS_MOVED: return MOVED;
-    case BC_PASS_FAILED: return FAILED;
-    case BC_PASS_NOT: return move_once(relay, OUTER);
-    case BC_PASS_WAITS: break;
-    }
-    return WAITS;
+    bc_moved passed = bc_pass_flush(relay);
+    if (passed != BC_MOVED) return passed;
+    return bulk && bc_pass_open(relay) ? bc_pass(relay) : move_once(relay, OUTER);
 }
 
-static outcome move_side(bc_relay *relay, int side)
+static bc_moved move_side(bc_relay *relay, int side)
 {
     bc_flow *flow = &relay->flows[side];
-    outcome rc = MOVED;
+    bc_moved rc = BC_MOVED;
     if (side == INNER && !relay->looked_at) {
         rc = look(relay);
         if (relay->stage != STAGE_OPEN || relay->intercept != NULL) return rc;
     }
-    for (int round = 0; round < MAX_ROUNDS && rc == MOVED; round++) {
+    for (int round = 0; round < MAX_ROUNDS && rc == BC_MOVED; round++) {
         int looks = side == INNER && (relay->requests != NULL || relay->records);
         rc = looks           ? move_looked_at(relay)
              : side == OUTER ? move_answer(relay)
@@ -195,7 +187,7 @@ static outcome move_side(bc_relay *relay, int side)
         if (relay->stage != STAGE_OPEN) return rc;
     }
     bool written = flow->len == 0 && (side == INNER || relay->piped == 0);
-    if (rc != FAILED && flow->ended && written && !flow->shut) {
+    if (rc != BC_FAILED && flow->ended && written && !flow->shut) {
         flow->shut = 1;
         shutdown(relay->fds[1 - side], SHUT_WR);
     }
@@ -206,7 +198,7 @@ void bc_relay_move(bc_relay *relay)
 {
     for (int side = INNER; side <= OUTER && relay->stage == STAGE_OPEN; side++) {
         if (relay->intercept != NULL) break;
-        if (move_side(relay, side) == FAILED) {
+        if (move_side(relay, side) == BC_FAILED) {
             bc_relay_abort(relay);
             return;
         }

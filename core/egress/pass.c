@@ -11,17 +11,17 @@
 #include "base/limits.h"
 #include "egress/relay.h"
 
-static int open_pipe(bc_relay *relay)
+bool bc_pass_open(bc_relay *relay)
 {
     bc_egress *egress = relay->egress;
-    if (relay->pipe[0] >= 0) return 0;
+    if (relay->pipe[0] >= 0) return true;
     if (egress->pipes == BC_EGRESS_MAX_PIPES || pipe2(relay->pipe, O_CLOEXEC | O_NONBLOCK) < 0) {
         relay->pipe[0] = relay->pipe[1] = -1;
-        return -1;
+        return false;
     }
     egress->pipes++;
     fcntl(relay->pipe[1], F_SETPIPE_SZ, BC_PASS_BYTES); /* or as it is */
-    return 0;
+    return true;
 }
 
 void bc_pass_end(bc_relay *relay)
@@ -54,36 +54,33 @@ static ssize_t move_out(bc_relay *relay)
     return n;
 }
 
-bc_passed bc_pass_flush(bc_relay *relay)
+bc_moved bc_pass_flush(bc_relay *relay)
 {
     while (relay->piped > 0) {
         ssize_t n = move_out(relay);
-        if (n < 0 && errno == EAGAIN) return BC_PASS_WAITS;
-        if (n <= 0) return BC_PASS_FAILED;
+        if (n < 0 && errno == EAGAIN) return BC_WAITS;
+        if (n <= 0) return BC_FAILED;
         relay->piped -= (size_t)n;
         bc_relay_count(relay, OUTER, (size_t)n);
     }
-    return BC_PASS_MOVED;
+    return BC_MOVED;
 }
 
-bc_passed bc_pass(bc_relay *relay)
+bc_moved bc_pass(bc_relay *relay)
 {
-    bc_passed flushed = bc_pass_flush(relay);
-    if (flushed != BC_PASS_MOVED) return flushed;
-    if (open_pipe(relay) < 0) return BC_PASS_NOT;
     size_t may = bc_budget_take(relay->egress, BC_PASS_BYTES);
-    if (may == 0) return BC_PASS_WAITS;
+    if (may == 0) return BC_WAITS;
     ssize_t n = move(relay->fds[OUTER], relay->pipe[1], may);
     if (n < 0 && errno == EAGAIN) {
         relay->last_read = 0;
         bc_pass_end(relay);
-        return BC_PASS_WAITS;
+        return BC_WAITS;
     }
-    if (n < 0) return BC_PASS_FAILED;
+    if (n < 0) return BC_FAILED;
     if (n == 0) {
         relay->flows[OUTER].ended = 1;
         bc_pass_end(relay);
-        return BC_PASS_WAITS;
+        return BC_WAITS;
     }
     bc_budget_spend(relay->egress, (size_t)n);
     relay->piped = (size_t)n;

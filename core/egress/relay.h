@@ -37,6 +37,9 @@ typedef struct bc_flow {
     int shut;       /* and the other side has been told */
 } bc_flow;
 
+/* What came of moving bytes: there may be more, it has to wait, or the connection is broken. */
+typedef enum bc_moved { BC_MOVED, BC_WAITS, BC_FAILED } bc_moved;
+
 typedef enum bc_stage {
     STAGE_NEW,
     STAGE_ASKING,
@@ -141,9 +144,9 @@ ssize_t bc_relay_receive(bc_relay *relay, int side, unsigned char *to, size_t ro
 ssize_t bc_relay_send(bc_relay *relay, int to, const unsigned char *data, size_t len);
 
 /* pass.c: what the server sends, where nobody looks at it and the flow holds nothing. */
-typedef enum bc_passed { BC_PASS_MOVED, BC_PASS_WAITS, BC_PASS_FAILED, BC_PASS_NOT } bc_passed;
-bc_passed bc_pass(bc_relay *relay);       /* NOT: no pipe can be had */
-bc_passed bc_pass_flush(bc_relay *relay); /* only what is in the pipe */
+bool bc_pass_open(bc_relay *relay); /* false: no pipe can be had */
+bc_moved bc_pass(bc_relay *relay);
+bc_moved bc_pass_flush(bc_relay *relay); /* only what is in the pipe */
 void bc_pass_end(bc_relay *relay);
 
 #endif

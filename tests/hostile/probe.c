@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "probe.h"
@@ -62,6 +63,24 @@ int can_read(const char *path)
     int result = n < 0 ? -errno : n == 0 ? -ENODATA : 0;
     close(fd);
     return result;
+}
+
+long send_descriptors(int socket, const int *fds, size_t count)
+{
+    union {
+        struct cmsghdr head;
+        char bytes[CMSG_SPACE(sizeof(int) * MOST_SENT)];
+    } control = {.head = {.cmsg_level = SOL_SOCKET,
+                          .cmsg_type = SCM_RIGHTS,
+                          .cmsg_len = CMSG_LEN(sizeof(int) * count)}};
+    char byte = 0;
+    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.bytes,
+                         .msg_controllen = CMSG_SPACE(sizeof(int) * count)};
+    memcpy(CMSG_DATA(&control.head), fds, sizeof(int) * count);
+    return sendmsg(socket, &msg, 0);
 }
 
 static void write_map(const char *path, const char *id)

@@ -28,6 +28,10 @@ int can_open(const char *path, int flags);
 /* Whether there is something to read. */
 int can_read(const char *path);
 
+/* Sends copies of descriptors, 100 at most: sendmsg's answer. */
+enum { MOST_SENT = 100 };
+long send_descriptors(int socket, const int *fds, size_t count);
+
 /* probe_storm.c: exit codes. */
 int storm(const char *seconds, const char *seed);
 int exchange(const char *a, const char *b);

@@ -62,9 +62,7 @@ static int namespace_received(void)
     union {
         struct cmsghdr head;
         char bytes[CMSG_SPACE(sizeof(int))];
-    } control = {.head = {.cmsg_level = SOL_SOCKET,
-                          .cmsg_type = SCM_RIGHTS,
-                          .cmsg_len = CMSG_LEN(sizeof(int))}};
+    } control;
     char byte = 0;
     struct iovec iov = {.iov_base = &byte, .iov_len = 1};
     struct msghdr msg = {.msg_iov = &iov,
@@ -72,8 +70,7 @@ static int namespace_received(void)
                          .msg_control = control.bytes,
                          .msg_controllen = sizeof control.bytes};
     if (fd < 0 || socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0) return -errno;
-    memcpy(CMSG_DATA(&control.head), &fd, sizeof fd);
-    if (sendmsg(pair[0], &msg, 0) < 0 || recvmsg(pair[1], &msg, 0) < 0) return -errno;
+    if (send_descriptors(pair[0], &fd, 1) < 0 || recvmsg(pair[1], &msg, 0) < 0) return -errno;
     memcpy(&fd, CMSG_DATA(&control.head), sizeof fd);
     return answer(setns(fd, 0));
 }

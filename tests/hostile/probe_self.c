@@ -162,26 +162,13 @@ static int take_inotify(void)
 static int take_flying(void)
 {
     static int pair[2] = {-1, -1};
-    union {
-        struct cmsghdr head;
-        char bytes[CMSG_SPACE(sizeof(int) * 100)];
-    } control = {.head = {.cmsg_level = SOL_SOCKET,
-                          .cmsg_type = SCM_RIGHTS,
-                          .cmsg_len = CMSG_LEN(sizeof(int) * 100)}};
-    char byte = 0;
-    struct iovec iov = {.iov_base = &byte, .iov_len = 1};
-    struct msghdr msg = {.msg_iov = &iov,
-                         .msg_iovlen = 1,
-                         .msg_control = control.bytes,
-                         .msg_controllen = sizeof control.bytes};
     if (pair[0] < 0 && socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, pair) < 0) return -1;
-    int fds[100];
-    for (int i = 0; i < 100; i++) {
+    int fds[MOST_SENT];
+    for (int i = 0; i < MOST_SENT; i++) {
         fds[i] = open("/dev/null", O_RDONLY);
     }
-    memcpy(CMSG_DATA(&control.head), fds, sizeof fds);
-    int rc = (int)sendmsg(pair[0], &msg, 0), why = errno;
-    for (int i = 0; i < 100; i++) {
+    int rc = (int)send_descriptors(pair[0], fds, MOST_SENT), why = errno;
+    for (int i = 0; i < MOST_SENT; i++) {
         close(fds[i]);
     }
     errno = why;

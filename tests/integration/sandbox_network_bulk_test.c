@@ -53,6 +53,12 @@ static int library_fds(void)
     return count_fds() - net_accepted(server);
 }
 
+static void nothing_is_left(int fds_before)
+{
+    ck_assert(wait_until(no_connection, NULL, 10000));
+    ck_assert_int_eq(library_fds(), fds_before);
+}
+
 START_TEST(a_slow_reader_gets_all)
 {
     python_says("n = 12345678\n"
@@ -76,8 +82,7 @@ START_TEST(many_get_all)
                 "for t in all: t.join()\n"
                 "print(good.count(True))",
                 "48\n");
-    ck_assert(wait_until(no_connection, NULL, 10000));
-    ck_assert_int_eq(library_fds(), before);
+    nothing_is_left(before);
 }
 END_TEST
 
@@ -92,8 +97,7 @@ START_TEST(readers_that_end_early)
                 "    s.close()\n"
                 "print('done')",
                 "done\n");
-    ck_assert(wait_until(no_connection, NULL, 10000));
-    ck_assert_int_eq(library_fds(), before);
+    nothing_is_left(before);
     python_says("print(len(read(fetch(700000))))", "700000\n");
 }
 END_TEST
