@@ -6,7 +6,8 @@ barchan_unit_test(replay test_replay.c)
 target_compile_definitions(test_replay PRIVATE TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data/provider")
 foreach(name anthropic anthropic_answers openai_chat openai_calls openai_requests openai_responses gemini
   provider_turns provider_requests history piece)
-  barchan_unit_test(${name} test_${name}.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
+  barchan_unit_test(${name} test_${name}.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c
+    ${PROJECT_SOURCE_DIR}/tests/support/adapter_view.c)
 endforeach()
 barchan_unit_test(quirks test_quirks.c ${PROJECT_SOURCE_DIR}/tests/support/adapter_run.c)
 target_compile_definitions(test_quirks PRIVATE TEST_DATA="${PROJECT_SOURCE_DIR}/tests/data/provider")

@@ -1,11 +1,11 @@
 /* Anthropic's protocol: what its answers become. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "adapter_run.h"
+#include "adapter_view.h"
 #include "provider/message.h"
 #include "suite.h"
 
-static barchan_error err;
+#define READ(stream, text) adapter_view(&bc_provider_anthropic, stream, text, NULL, 0)
 
 #define START                                                                                    \
     "data: "                                                                                     \
@@ -19,36 +19,16 @@ static barchan_error err;
     "data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"" reason "\"},\"usage\":" \
     "{\"output_tokens\":9,\"input_tokens\":null}}\n\ndata: {\"type\":\"message_stop\"}\n\n"
 
-static json_t *reply_of(int stream, const char *text)
-{
-    json_t *view = NULL;
-    for (size_t step = 0; step < 2; step++) {
-        adapter_result r =
-            adapter_read(&bc_provider_anthropic, 200, stream, text, strlen(text), step);
-        ck_assert_msg(!r.failed, "%s", r.err.message);
-        json_decref(view);
-        ck_assert_int_eq(bc_json_view(&view, r.reply, strlen(r.reply), BC_JSON_UNIQUE_KEYS, &err),
-                         0);
-        adapter_result_clear(&r);
-    }
-    return view;
-}
-
-static const char *get(const json_t *view, const char *key)
-{
-    return bc_json_get_string(view, key, NULL);
-}
-
 static void turn_is(const json_t *reply, const char *content)
 {
     char want[2048];
     snprintf(want, sizeof want, "{\"role\":\"assistant\",\"content\":%s}", content);
-    ck_assert_str_eq(get(bc_json_get_object(reply, "raw"), "turn"), want);
+    ck_assert_str_eq(view_string(bc_json_get_object(reply, "raw"), "turn"), want);
 }
 
 START_TEST(a_stream_becomes_a_turn)
 {
-    json_t *r = reply_of(
+    json_t *r = READ(
         1,
         START BLOCK(0, "{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"\"}")
             DELTA(0, "{\"type\":\"thinking_delta\",\"thinking\":\"hm\\u00e9\"}") DELTA(
@@ -68,11 +48,11 @@ START_TEST(a_stream_becomes_a_turn)
                                         "{\"type\":\"input_json_delta\",\"partial_json\":\".0}\"}")
                                         STOP(3) "data: {\"type\":\"what_is_new\"}\n\n" END(
                                             "tool_use"));
-    ck_assert_str_eq(get(r, "text"), "a\xF0\x9F\x98\x80");
-    ck_assert_str_eq(get(r, "reasoning"), "hm\xC3\xA9");
-    ck_assert_str_eq(get(r, "stop_reason"), "tool_use");
-    ck_assert_str_eq(get(r, "id"), "msg_1");
-    ck_assert_str_eq(get(r, "model"), "m1");
+    ck_assert_str_eq(view_string(r, "text"), "a\xF0\x9F\x98\x80");
+    ck_assert_str_eq(view_string(r, "reasoning"), "hm\xC3\xA9");
+    ck_assert_str_eq(view_string(r, "stop_reason"), "tool_use");
+    ck_assert_str_eq(view_string(r, "id"), "msg_1");
+    ck_assert_str_eq(view_string(r, "model"), "m1");
     const json_t *usage = bc_json_get_object(r, "usage");
     ck_assert_int_eq(bc_json_get_integer(usage, "input_tokens", -1), 3);
     ck_assert_int_eq(bc_json_get_integer(usage, "output_tokens", -1), 9);
@@ -91,7 +71,7 @@ END_TEST
 
 START_TEST(inputs_of_every_kind)
 {
-    json_t *r = reply_of(
+    json_t *r = READ(
         1,
         START BLOCK(0, "{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{}}")
             DELTA(0, "{\"type\":\"input_json_delta\",\"partial_json\":\"\"}") STOP(0) BLOCK(
@@ -111,9 +91,9 @@ START_TEST(inputs_of_every_kind)
     ck_assert_int_eq(
         bc_json_get_integer(json_object_get(json_array_get(calls, 1), "arguments"), "whole", 0), 1);
     ck_assert_uint_eq(json_array_size(bad), 1);
-    ck_assert_str_eq(get(json_array_get(bad, 0), "id"), "c");
-    ck_assert_str_eq(get(json_array_get(bad, 0), "arguments_text"), "{\"x\":");
-    const char *made = get(json_array_get(calls, 2), "id"); /* the repeated "a" */
+    ck_assert_str_eq(view_string(json_array_get(bad, 0), "id"), "c");
+    ck_assert_str_eq(view_string(json_array_get(bad, 0), "arguments_text"), "{\"x\":");
+    const char *made = view_string(json_array_get(calls, 2), "id"); /* the repeated "a" */
     ck_assert_str_ne(made, "a");
     char turn[1024];
     snprintf(turn, sizeof turn,
@@ -147,24 +127,24 @@ START_TEST(stop_reasons)
                  "{\"id\":\"m\",\"content\":[{\"type\":\"text\",\"text\":\"x\"}],"
                  "\"stop_reason\":\"%s\",\"usage\":{}}",
                  labels[i][0]);
-        json_t *r = reply_of(0, body);
-        ck_assert_str_eq(get(r, "stop_reason"), labels[i][1]);
-        ck_assert_str_eq(get(r, "raw_stop_reason"), labels[i][0]);
+        json_t *r = READ(0, body);
+        ck_assert_str_eq(view_string(r, "stop_reason"), labels[i][1]);
+        ck_assert_str_eq(view_string(r, "raw_stop_reason"), labels[i][0]);
         json_decref(r);
         /* No call of a turn that was cut or refused may be run. */
         snprintf(body, sizeof body,
                  "{\"content\":[{\"type\":\"tool_use\",\"id\":\"t\",\"name\":\"f\",\"input\":{}}],"
                  "\"stop_reason\":\"%s\"}",
                  labels[i][0]);
-        r = reply_of(0, body);
+        r = READ(0, body);
         int runnable = i == 0 || i == 2 || i == 3 || i == 5 || i == 7;
         ck_assert_uint_eq(json_array_size(bc_json_get_array(r, "tool_calls")), runnable);
         json_decref(r);
     }
-    json_t *r = reply_of(
+    json_t *r = READ(
         0,
         "{\"content\":[],\"stop_reason\":\"refusal\",\"stop_details\":{\"explanation\":\"no\"}}");
-    ck_assert_str_eq(get(r, "refusal"), "no");
+    ck_assert_str_eq(view_string(r, "refusal"), "no");
     ck_assert_ptr_null(json_object_get(r, "raw")); /* nothing to send back */
     json_decref(r);
 }
@@ -172,15 +152,15 @@ END_TEST
 
 START_TEST(what_cannot_go_back_is_left_out)
 {
-    json_t *r = reply_of(1, START BLOCK(0, "{\"type\":\"text\",\"text\":\"\\n \"}") STOP(0)
-                                BLOCK(1, "{\"type\":\"text\",\"text\":\"y\"}") STOP(1)
-                                    BLOCK(2, "{\"type\":\"thinking\",\"thinking\":\"cut\"}")
-                                        END("max_tokens"));
+    json_t *r =
+        READ(1, START BLOCK(0, "{\"type\":\"text\",\"text\":\"\\n \"}") STOP(0)
+                    BLOCK(1, "{\"type\":\"text\",\"text\":\"y\"}") STOP(1)
+                        BLOCK(2, "{\"type\":\"thinking\",\"thinking\":\"cut\"}") END("max_tokens"));
     turn_is(r, "[{\"type\":\"text\",\"text\":\"y\"}]");
     json_decref(r);
-    r = reply_of(1, START BLOCK(0, "{\"type\":\"thinking\",\"thinking\":\"\"}")
-                        DELTA(0, "{\"type\":\"signature_delta\",\"signature\":\"z\"}") STOP(0)
-                            END("end_turn"));
+    r = READ(1, START BLOCK(0, "{\"type\":\"thinking\",\"thinking\":\"\"}")
+                    DELTA(0, "{\"type\":\"signature_delta\",\"signature\":\"z\"}") STOP(0)
+                        END("end_turn"));
     turn_is(r, "[{\"type\":\"thinking\",\"thinking\":\"\",\"signature\":\"z\"}]");
     json_decref(r);
 }
@@ -192,14 +172,14 @@ START_TEST(whole_blocks_are_copied)
     "{\"type\": \"text\" , "                                                    \
     "\"text\":\"\\u00e9\"},{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\"," \
     "\"input\": {\"x\": 1.0},\"new\":[ ]},{\"type\":\"unknown\",\"n\":0.10}"
-    json_t *r = reply_of(0, "{\"content\":[" WHOLE "],\"stop_reason\":\"tool_use\"}");
+    json_t *r = READ(0, "{\"content\":[" WHOLE "],\"stop_reason\":\"tool_use\"}");
     turn_is(r, "[" WHOLE "]");
     json_decref(r);
     /* But for an input that is no object, and an id that is there twice. */
-    r = reply_of(0, "{\"content\":[{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":\"{"
-                    "\\\"x\\\":1}\"},"
-                    "{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"f\",\"input\":null}],\"stop_"
-                    "reason\":\"tool_use\"}");
+    r = READ(0, "{\"content\":[{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":\"{"
+                "\\\"x\\\":1}\"},"
+                "{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"f\",\"input\":null}],\"stop_"
+                "reason\":\"tool_use\"}");
     turn_is(r, "[{\"type\":\"tool_use\",\"id\":\"a\",\"name\":\"f\",\"input\":{\"x\":1}},"
                "{\"type\":\"tool_use\",\"id\":\"b\",\"name\":\"f\",\"input\":{}}]");
     json_decref(r);
@@ -208,11 +188,11 @@ END_TEST
 
 START_TEST(a_second_start_voids_the_first)
 {
-    json_t *r = reply_of(1, START BLOCK(0, "{\"type\":\"text\",\"text\":\"void\"}")
-                                DELTA(0, "{\"type\":\"text_delta\",\"text\":\" too\"}")
-                                    START BLOCK(0, "{\"type\":\"text\",\"text\":\"good\"}") STOP(0)
-                                        END("end_turn"));
-    ck_assert_str_eq(get(r, "text"), "good");
+    json_t *r = READ(1, START BLOCK(0, "{\"type\":\"text\",\"text\":\"void\"}")
+                            DELTA(0, "{\"type\":\"text_delta\",\"text\":\" too\"}")
+                                START BLOCK(0, "{\"type\":\"text\",\"text\":\"good\"}") STOP(0)
+                                    END("end_turn"));
+    ck_assert_str_eq(view_string(r, "text"), "good");
     turn_is(r, "[{\"type\":\"text\",\"text\":\"good\"}]");
     json_decref(r);
 }
@@ -228,7 +208,7 @@ START_TEST(pieces_without_a_number_go_to_the_last_block)
 {
     static const char text[] = START BLOCK(1, TOOL_USE("one")) UNNUMBERED("a")
         BLOCK(2, TOOL_USE("two")) UNNUMBERED("b") END("tool_use");
-    json_t *r = reply_of(1, text);
+    json_t *r = READ(1, text);
     json_t *calls = json_object_get(r, "tool_calls");
     ck_assert_uint_eq(json_array_size(calls), 2);
     for (size_t i = 0; i < 2; i++) {

@@ -1,7 +1,7 @@
 /* The Gemini adapter: request bodies, parts, and what goes back. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "adapter_run.h"
+#include "adapter_view.h"
 #include "provider/message.h"
 #include "suite.h"
 
@@ -143,26 +143,6 @@ END_TEST
 
 /* ---- answers ---- */
 
-static json_t *reply_of(int stream, const char *text, char *shown, size_t size)
-{
-    json_t *view = NULL;
-    for (size_t step = 0; step < 2; step++) {
-        adapter_result r = adapter_read(&bc_provider_gemini, 200, stream, text, strlen(text), step);
-        ck_assert_msg(!r.failed, "%s\n%s", r.err.message, text);
-        json_decref(view);
-        ck_assert_int_eq(bc_json_view(&view, r.reply, strlen(r.reply), BC_JSON_UNIQUE_KEYS, &err),
-                         0);
-        if (shown != NULL) snprintf(shown, size, "%.*s", (int)r.shown_len, r.shown);
-        adapter_result_clear(&r);
-    }
-    return view;
-}
-
-static const char *get(const json_t *view, const char *key)
-{
-    return bc_json_get_string(view, key, NULL);
-}
-
 #define EVENT(parts, more)                                                                \
     "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[" parts "]}" more \
     "}]}\r\n\r\n"
@@ -171,21 +151,21 @@ static const char *get(const json_t *view, const char *key)
 START_TEST(signed_parts_go_back_as_they_came)
 {
     char shown[64];
-    json_t *r =
-        reply_of(1,
-                 EVENT("{\"text\":\"hm\",\"thought\":true}",
-                       "") EVENT("{\"text\":\"m\\/\",\"thought\":true},{\"text\":\"a\\ud83d\"}", "")
-                     EVENT("{\"text\":\"\\ude00b\"}", "")
-                         EVENT("{\"thoughtSignature\":\"s1\",\"text\":\"c\"}", "")
-                             EVENT("{\"text\":\"\",\"thoughtSignature\":\"s2\"},{\"text\":\"\"},"
-                                   "{\"text\":\"d\"}",
-                                   STOP),
-                 shown, sizeof shown);
-    ck_assert_str_eq(get(r, "text"), "a\xF0\x9F\x98\x80"
-                                     "bcd");
-    ck_assert_str_eq(shown, get(r, "text"));
-    ck_assert_str_eq(get(r, "reasoning"), "hmm/");
-    ck_assert_str_eq(get(bc_json_get_object(r, "raw"), "turn"),
+    json_t *r = adapter_view(
+        &bc_provider_gemini, 1,
+        EVENT("{\"text\":\"hm\",\"thought\":true}", "")
+            EVENT("{\"text\":\"m\\/\",\"thought\":true},{\"text\":\"a\\ud83d\"}", "")
+                EVENT("{\"text\":\"\\ude00b\"}", "")
+                    EVENT("{\"thoughtSignature\":\"s1\",\"text\":\"c\"}", "")
+                        EVENT("{\"text\":\"\",\"thoughtSignature\":\"s2\"},{\"text\":\"\"},"
+                              "{\"text\":\"d\"}",
+                              STOP),
+        shown, sizeof shown);
+    ck_assert_str_eq(view_string(r, "text"), "a\xF0\x9F\x98\x80"
+                                             "bcd");
+    ck_assert_str_eq(shown, view_string(r, "text"));
+    ck_assert_str_eq(view_string(r, "reasoning"), "hmm/");
+    ck_assert_str_eq(view_string(bc_json_get_object(r, "raw"), "turn"),
                      "{\"content\":{\"role\":\"model\",\"parts\":[{\"text\":\"hmm\\/\",\"thought\":"
                      "true},{\"text\":\"a\\ud83d\\ude00b\"},{\"thoughtSignature\":\"s1\",\"text\":"
                      "\"c\"},{\"text\":\"\",\"thoughtSignature\":\"s2\"},{\"text\":\"d\"}]},"
@@ -216,13 +196,13 @@ static char *next_body(const json_t *reply)
 START_TEST(results_answer_calls_with_and_without_ids)
 {
     json_t *r =
-        reply_of(1,
-                 EVENT("{\"functionCall\":{\"name\":\"f\",\"args\":{\"x\": 0.10}},"
-                       "\"thoughtSignature\":\"s\"},{\"functionCall\":{\"id\":\"i\",\"name\":"
-                       "\"g\"}}",
-                       STOP),
-                 NULL, 0);
-    ck_assert_str_eq(get(r, "stop_reason"), "tool_use");
+        adapter_view(&bc_provider_gemini, 1,
+                     EVENT("{\"functionCall\":{\"name\":\"f\",\"args\":{\"x\": 0.10}},"
+                           "\"thoughtSignature\":\"s\"},{\"functionCall\":{\"id\":\"i\",\"name\":"
+                           "\"g\"}}",
+                           STOP),
+                     NULL, 0);
+    ck_assert_str_eq(view_string(r, "stop_reason"), "tool_use");
     ck_assert_uint_eq(json_array_size(json_object_get(r, "tool_calls")), 2);
     char *body = next_body(r);
     ck_assert_ptr_nonnull(
@@ -239,10 +219,10 @@ END_TEST
 static const char *arguments_of(const char *stream)
 {
     static char out[1024];
-    json_t *r = reply_of(1, stream, NULL, 0);
+    json_t *r = adapter_view(&bc_provider_gemini, 1, stream, NULL, 0);
     json_t *call = json_array_get(json_object_get(r, "tool_calls"), 0);
     char *text = json_dumps(json_object_get(call, "arguments"), JSON_COMPACT | JSON_SORT_KEYS);
-    snprintf(out, sizeof out, "%s:%s", get(call, "name"), text);
+    snprintf(out, sizeof out, "%s:%s", view_string(call, "name"), text);
     free(text);
     json_decref(r);
     return out;
@@ -270,8 +250,8 @@ START_TEST(arguments_by_their_paths)
         snprintf(stream, sizeof stream, "%s%s", pieces, ends[i]);
         ck_assert_str_eq(arguments_of(stream), want);
     }
-    json_t *r = reply_of(1, stream, NULL, 0);
-    ck_assert_ptr_nonnull(strstr(get(bc_json_get_object(r, "raw"), "turn"),
+    json_t *r = adapter_view(&bc_provider_gemini, 1, stream, NULL, 0);
+    ck_assert_ptr_nonnull(strstr(view_string(bc_json_get_object(r, "raw"), "turn"),
                                  "\"o k\":false,\"n\":null}},\"thoughtSignature\":\"s\"}"));
     json_decref(r);
 }
@@ -317,26 +297,27 @@ START_TEST(ends)
                  "{\"candidates\":[{\"content\":{\"parts\":[{\"functionCall\":{\"name\":\"f\"}}]},"
                  "\"finishReason\":\"%s\"}]}",
                  cases[i].label);
-        json_t *r = reply_of(0, text, NULL, 0);
-        ck_assert_str_eq(get(r, "stop_reason"), cases[i].stop);
-        ck_assert_str_eq(get(r, "raw_stop_reason"), cases[i].label);
+        json_t *r = adapter_view(&bc_provider_gemini, 0, text, NULL, 0);
+        ck_assert_str_eq(view_string(r, "stop_reason"), cases[i].stop);
+        ck_assert_str_eq(view_string(r, "raw_stop_reason"), cases[i].label);
         ck_assert_int_eq((int)json_array_size(json_object_get(r, "tool_calls")), cases[i].runnable);
         json_decref(r);
     }
-    json_t *r = reply_of(0, "{\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}", NULL, 0);
-    ck_assert_str_eq(get(r, "stop_reason"), "content_filter");
+    json_t *r = adapter_view(&bc_provider_gemini, 0,
+                             "{\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}", NULL, 0);
+    ck_assert_str_eq(view_string(r, "stop_reason"), "content_filter");
     json_decref(r);
 }
 END_TEST
 
 START_TEST(a_list_is_a_stream_in_one_body)
 {
-    json_t *r = reply_of(0,
-                         "[{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]},"
-                         "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"b\"}]},"
-                         "\"finishReason\":\"STOP\"}]}]",
-                         NULL, 0);
-    ck_assert_str_eq(get(r, "text"), "ab");
+    json_t *r = adapter_view(&bc_provider_gemini, 0,
+                             "[{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]},"
+                             "{\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"b\"}]},"
+                             "\"finishReason\":\"STOP\"}]}]",
+                             NULL, 0);
+    ck_assert_str_eq(view_string(r, "text"), "ab");
     json_decref(r);
 }
 END_TEST
@@ -386,12 +367,12 @@ END_TEST
 
 START_TEST(usage_adds_up)
 {
-    json_t *r = reply_of(0,
-                         "{\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{"
-                         "\"promptTokenCount\":100,\"cachedContentTokenCount\":30,"
-                         "\"toolUsePromptTokenCount\":7,\"candidatesTokenCount\":20,"
-                         "\"thoughtsTokenCount\":8}}",
-                         NULL, 0);
+    json_t *r = adapter_view(&bc_provider_gemini, 0,
+                             "{\"candidates\":[{\"finishReason\":\"STOP\"}],\"usageMetadata\":{"
+                             "\"promptTokenCount\":100,\"cachedContentTokenCount\":30,"
+                             "\"toolUsePromptTokenCount\":7,\"candidatesTokenCount\":20,"
+                             "\"thoughtsTokenCount\":8}}",
+                             NULL, 0);
     const json_t *usage = bc_json_get_object(r, "usage");
     ck_assert_int_eq(bc_json_get_integer(usage, "input_tokens", -1), 77);
     ck_assert_int_eq(bc_json_get_integer(usage, "cache_read_tokens", -1), 30);

@@ -1,7 +1,7 @@
 /* The Responses adapter: request bodies, items and events, and what goes back. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "adapter_run.h"
+#include "adapter_view.h"
 #include "provider/message.h"
 #include "suite.h"
 
@@ -131,27 +131,6 @@ END_TEST
 
 /* ---- answers ---- */
 
-static json_t *reply_of(int stream, const char *text, char *shown, size_t size)
-{
-    json_t *view = NULL;
-    for (size_t step = 0; step < 2; step++) {
-        adapter_result r =
-            adapter_read(&bc_provider_openai_responses, 200, stream, text, strlen(text), step);
-        ck_assert_msg(!r.failed, "%s\n%s", r.err.message, text);
-        json_decref(view);
-        ck_assert_int_eq(bc_json_view(&view, r.reply, strlen(r.reply), BC_JSON_UNIQUE_KEYS, &err),
-                         0);
-        if (shown != NULL) snprintf(shown, size, "%.*s", (int)r.shown_len, r.shown);
-        adapter_result_clear(&r);
-    }
-    return view;
-}
-
-static const char *get(const json_t *view, const char *key)
-{
-    return bc_json_get_string(view, key, NULL);
-}
-
 #define EVENT(type, members) "data: {\"type\":\"response." type "\"" members "}\n\n"
 #define DONE(index, item) EVENT("output_item.done", ",\"output_index\":" #index ",\"item\":" item)
 #define DELTA(index, text) \
@@ -182,11 +161,11 @@ START_TEST(text_is_shown_once)
     };
     char shown[64];
     for (size_t i = 0; i < sizeof streams / sizeof *streams; i++) {
-        json_t *r = reply_of(1, streams[i], shown, sizeof shown);
-        ck_assert_msg(strcmp(get(r, "text"), "Hey\xF0\x9F\x98\x80") == 0, "%zu: %s", i,
-                      get(r, "text"));
-        ck_assert_str_eq(shown, get(r, "text"));
-        ck_assert_str_eq(get(r, "stop_reason"), "end_turn");
+        json_t *r = adapter_view(&bc_provider_openai_responses, 1, streams[i], shown, sizeof shown);
+        ck_assert_msg(strcmp(view_string(r, "text"), "Hey\xF0\x9F\x98\x80") == 0, "%zu: %s", i,
+                      view_string(r, "text"));
+        ck_assert_str_eq(shown, view_string(r, "text"));
+        ck_assert_str_eq(view_string(r, "stop_reason"), "end_turn");
         json_decref(r);
     }
 }
@@ -196,13 +175,14 @@ END_TEST
 START_TEST(wrong_deltas_lose_nothing)
 {
     char shown[64];
-    json_t *r = reply_of(1,
-                         DELTA(0, "wrong") DONE(0, MESSAGE("right")) DONE(1, CALL("c", "f", "{}"))
-                             COMPLETED(",\"usage\":{\"input_tokens\":7}"),
-                         shown, sizeof shown);
+    json_t *r =
+        adapter_view(&bc_provider_openai_responses, 1,
+                     DELTA(0, "wrong") DONE(0, MESSAGE("right")) DONE(1, CALL("c", "f", "{}"))
+                         COMPLETED(",\"usage\":{\"input_tokens\":7}"),
+                     shown, sizeof shown);
     ck_assert_str_eq(shown, "right");
-    ck_assert_str_eq(get(r, "stop_reason"), "tool_use");
-    ck_assert_str_eq(get(r, "raw_stop_reason"), "completed");
+    ck_assert_str_eq(view_string(r, "stop_reason"), "tool_use");
+    ck_assert_str_eq(view_string(r, "raw_stop_reason"), "completed");
     ck_assert_uint_eq(json_array_size(json_object_get(r, "tool_calls")), 1);
     ck_assert_int_eq(bc_json_get_integer(bc_json_get_object(r, "usage"), "input_tokens", -1), 7);
     json_decref(r);
@@ -212,8 +192,8 @@ END_TEST
 /* One item, another id in each event. */
 START_TEST(items_are_told_by_their_place)
 {
-    json_t *r = reply_of(
-        1,
+    json_t *r = adapter_view(
+        &bc_provider_openai_responses, 1,
         EVENT("output_item.added",
               ",\"output_index\":1,\"item\":{\"type\":\"function_call\",\"id\":\"x1\",\"name\":"
               "\"f\"}") EVENT("function_call_arguments.delta",
@@ -222,9 +202,9 @@ START_TEST(items_are_told_by_their_place)
         NULL, 0);
     const json_t *call = json_array_get(json_object_get(r, "tool_calls"), 0);
     ck_assert_uint_eq(json_array_size(json_object_get(r, "tool_calls")), 1);
-    ck_assert_str_eq(get(call, "id"), "c");
+    ck_assert_str_eq(view_string(call, "id"), "c");
     ck_assert_int_eq(bc_json_get_integer(bc_json_get_object(call, "arguments"), "a", 0), 1);
-    ck_assert_str_eq(get(r, "stop_reason"), "tool_use");
+    ck_assert_str_eq(view_string(r, "stop_reason"), "tool_use");
     json_decref(r);
 }
 END_TEST
@@ -233,8 +213,8 @@ static const char *turn_of(const char *output)
 {
     static char out[4096], text[4096];
     snprintf(text, sizeof text, "{\"id\":\"r1\",\"status\":\"completed\",\"output\":[%s]}", output);
-    json_t *r = reply_of(0, text, NULL, 0);
-    snprintf(out, sizeof out, "%s", get(bc_json_get_object(r, "raw"), "turn"));
+    json_t *r = adapter_view(&bc_provider_openai_responses, 0, text, NULL, 0);
+    snprintf(out, sizeof out, "%s", view_string(bc_json_get_object(r, "raw"), "turn"));
     json_decref(r);
     return out;
 }
@@ -311,18 +291,19 @@ START_TEST(ends)
         char text[1024];
         snprintf(text, sizeof text, "{\"id\":\"r1\",%s,\"output\":[%s]}", cases[i].status,
                  CALL("c", "f", "{}"));
-        json_t *r = reply_of(0, text, NULL, 0);
-        ck_assert_str_eq(get(r, "stop_reason"), cases[i].stop);
-        ck_assert_str_eq(get(r, "raw_stop_reason"), cases[i].raw);
+        json_t *r = adapter_view(&bc_provider_openai_responses, 0, text, NULL, 0);
+        ck_assert_str_eq(view_string(r, "stop_reason"), cases[i].stop);
+        ck_assert_str_eq(view_string(r, "raw_stop_reason"), cases[i].raw);
         ck_assert_int_eq((int)json_array_size(json_object_get(r, "tool_calls")), cases[i].runnable);
         json_decref(r);
     }
-    json_t *r = reply_of(0,
-                         "{\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"content\":"
-                         "[{\"type\":\"refusal\",\"refusal\":\"no\"}]}]}",
-                         NULL, 0);
-    ck_assert_str_eq(get(r, "stop_reason"), "refusal");
-    ck_assert_str_eq(get(r, "refusal"), "no");
+    json_t *r =
+        adapter_view(&bc_provider_openai_responses, 0,
+                     "{\"status\":\"completed\",\"output\":[{\"type\":\"message\",\"content\":"
+                     "[{\"type\":\"refusal\",\"refusal\":\"no\"}]}]}",
+                     NULL, 0);
+    ck_assert_str_eq(view_string(r, "stop_reason"), "refusal");
+    ck_assert_str_eq(view_string(r, "refusal"), "no");
     json_decref(r);
 }
 END_TEST
@@ -330,11 +311,11 @@ END_TEST
 START_TEST(usage_excludes_the_cache)
 {
     json_t *r =
-        reply_of(0,
-                 "{\"status\":\"completed\",\"output\":[],\"usage\":{\"input_tokens\":100,"
-                 "\"input_tokens_details\":{\"cached_tokens\":30,\"cache_write_tokens\":5},"
-                 "\"output_tokens\":20,\"output_tokens_details\":{\"reasoning_tokens\":8}}}",
-                 NULL, 0);
+        adapter_view(&bc_provider_openai_responses, 0,
+                     "{\"status\":\"completed\",\"output\":[],\"usage\":{\"input_tokens\":100,"
+                     "\"input_tokens_details\":{\"cached_tokens\":30,\"cache_write_tokens\":5},"
+                     "\"output_tokens\":20,\"output_tokens_details\":{\"reasoning_tokens\":8}}}",
+                     NULL, 0);
     const json_t *usage = bc_json_get_object(r, "usage");
     ck_assert_int_eq(bc_json_get_integer(usage, "input_tokens", -1), 65);
     ck_assert_int_eq(bc_json_get_integer(usage, "cache_read_tokens", -1), 30);

@@ -1,37 +1,16 @@
 /* Turns of servers that repeat, cut, mirror and mislabel: what may be run, and what is lost. */
 #include <stdio.h>
 #include <stdlib.h>
-#include "adapter_run.h"
+#include "adapter_view.h"
 #include "base/clock.h"
 #include "suite.h"
-
-static barchan_error err;
-
-static json_t *reply_of(const bc_provider *provider, int stream, const char *text)
-{
-    json_t *view = NULL;
-    for (size_t step = 0; step < 2; step++) {
-        adapter_result r = adapter_read(provider, 200, stream, text, strlen(text), step);
-        ck_assert_msg(!r.failed, "%s\n%s", r.err.message, text);
-        json_decref(view);
-        ck_assert_int_eq(bc_json_view(&view, r.reply, strlen(r.reply), BC_JSON_UNIQUE_KEYS, &err),
-                         0);
-        adapter_result_clear(&r);
-    }
-    return view;
-}
-
-static const char *get(const json_t *view, const char *key)
-{
-    return bc_json_get_string(view, key, NULL);
-}
 
 /* "name:arguments" of each call, "!" before those that may not be run, then "= stop". */
 static const char *summary(const bc_provider *provider, int stream, const char *text)
 {
     static char out[2048];
     static const char *const lists[] = {"tool_calls", "invalid_tool_calls"};
-    json_t *r = reply_of(provider, stream, text), *ids = json_object();
+    json_t *r = adapter_view(provider, stream, text, NULL, 0), *ids = json_object();
     size_t total = 0;
     out[0] = '\0';
     for (int list = 0; list < 2; list++) {
@@ -41,15 +20,16 @@ static const char *summary(const bc_provider *provider, int stream, const char *
         {
             char *arguments = json_dumps(json_object_get(call, "arguments"), JSON_COMPACT);
             size_t at = strlen(out);
-            snprintf(out + at, sizeof out - at, "%s%s:%s ", list == 0 ? "" : "!", get(call, "name"),
-                     list == 0 ? arguments : get(call, "arguments_text"));
-            json_object_set_new(ids, get(call, "id"), json_true());
+            snprintf(out + at, sizeof out - at, "%s%s:%s ", list == 0 ? "" : "!",
+                     view_string(call, "name"),
+                     list == 0 ? arguments : view_string(call, "arguments_text"));
+            json_object_set_new(ids, view_string(call, "id"), json_true());
             total++;
             free(arguments);
         }
     }
     ck_assert_uint_eq(json_object_size(ids), total); /* each has an id of its own */
-    snprintf(out + strlen(out), sizeof out - strlen(out), "= %s", get(r, "stop_reason"));
+    snprintf(out + strlen(out), sizeof out - strlen(out), "= %s", view_string(r, "stop_reason"));
     json_decref(ids);
     json_decref(r);
     return out;
@@ -218,8 +198,8 @@ START_TEST(a_cut_last_event_is_no_event)
         for (size_t j = 0; j < sizeof cuts / sizeof *cuts; j++) {
             char text[2048];
             snprintf(text, sizeof text, "%s%s", turns[i].whole, cuts[j]);
-            json_t *r = reply_of(turns[i].provider, 1, text);
-            ck_assert_str_eq(get(r, "text"), "hi");
+            json_t *r = adapter_view(turns[i].provider, 1, text, NULL, 0);
+            ck_assert_str_eq(view_string(r, "text"), "hi");
             json_decref(r);
             snprintf(text, sizeof text, "%s%s", turns[i].open, cuts[j]);
             adapter_result a = adapter_read(turns[i].provider, 200, 1, text, strlen(text), 0);
@@ -229,8 +209,9 @@ START_TEST(a_cut_last_event_is_no_event)
         }
     }
     /* An end marker needs no end of its line. */
-    json_t *r = reply_of(&bc_provider_openai, 1, CHUNK("{\"content\":\"hi\"}") "data: [DONE]");
-    ck_assert_str_eq(get(r, "text"), "hi");
+    json_t *r =
+        adapter_view(&bc_provider_openai, 1, CHUNK("{\"content\":\"hi\"}") "data: [DONE]", NULL, 0);
+    ck_assert_str_eq(view_string(r, "text"), "hi");
     json_decref(r);
 }
 END_TEST
@@ -251,15 +232,15 @@ START_TEST(nothing_counts_after_the_last_word)
         for (size_t j = 0; j < sizeof later / sizeof *later; j++) {
             char text[2048];
             snprintf(text, sizeof text, "%s%s", turns[i].whole, later[j]);
-            json_t *r = reply_of(turns[i].provider, 1, text);
-            ck_assert_str_eq(get(r, "text"), "hi");
+            json_t *r = adapter_view(turns[i].provider, 1, text, NULL, 0);
+            ck_assert_str_eq(view_string(r, "text"), "hi");
             json_decref(r);
         }
     }
     /* Only a message begun again does, and it must come to its own end. */
-    json_t *r = reply_of(&bc_provider_anthropic, 1,
-                         START TEXT_BLOCK STOP("end_turn") START STOP("end_turn"));
-    ck_assert_str_eq(get(r, "text"), "");
+    json_t *r = adapter_view(&bc_provider_anthropic, 1,
+                             START TEXT_BLOCK STOP("end_turn") START STOP("end_turn"), NULL, 0);
+    ck_assert_str_eq(view_string(r, "text"), "");
     json_decref(r);
 }
 END_TEST
@@ -296,7 +277,7 @@ START_TEST(hostile_counts_do_not_overflow)
              "\"content\":[],\"stop_reason\":\"end_turn\",\"usage\":%s}",
              usage);
     for (int i = 0; i < 2; i++) {
-        json_t *r = reply_of(turns[i].provider, 0, text);
+        json_t *r = adapter_view(turns[i].provider, 0, text, NULL, 0);
         const char *key;
         json_t *count;
         ck_assert_uint_gt(json_object_size(json_object_get(r, "usage")), 1);
@@ -315,9 +296,10 @@ START_TEST(made_ids_differ_between_turns)
 {
     static const char body[] = "{\"choices\":[{\"message\":{\"tool_calls\":[{\"function\":"
                                "{\"name\":\"f\"}}]},\"finish_reason\":\"stop\"}]}";
-    json_t *a = reply_of(&bc_provider_openai, 0, body), *b = reply_of(&bc_provider_openai, 0, body);
-    const char *id_a = get(json_array_get(json_object_get(a, "tool_calls"), 0), "id");
-    const char *id_b = get(json_array_get(json_object_get(b, "tool_calls"), 0), "id");
+    json_t *a = adapter_view(&bc_provider_openai, 0, body, NULL, 0),
+           *b = adapter_view(&bc_provider_openai, 0, body, NULL, 0);
+    const char *id_a = view_string(json_array_get(json_object_get(a, "tool_calls"), 0), "id");
+    const char *id_b = view_string(json_array_get(json_object_get(b, "tool_calls"), 0), "id");
     ck_assert_uint_eq(strlen(id_a), 9);
     ck_assert_str_ne(id_a, id_b);
     json_decref(a);
@@ -331,8 +313,8 @@ START_TEST(turns_go_back_acceptable)
     static const char chat[] =
         "{\"choices\":[{\"message\":{\"tool_calls\":[{\"id\":\"a\",\"function\":{\"name\":"
         "\"a.b:c\",\"arguments\":\"{}\"}}]},\"finish_reason\":\"stop\"}]}";
-    json_t *r = reply_of(&bc_provider_openai, 0, chat);
-    ck_assert_ptr_nonnull(strstr(get(json_object_get(r, "raw"), "turn"), "\"a_b_c\""));
+    json_t *r = adapter_view(&bc_provider_openai, 0, chat, NULL, 0);
+    ck_assert_ptr_nonnull(strstr(view_string(json_object_get(r, "raw"), "turn"), "\"a_b_c\""));
     json_decref(r);
     static const char *const names[] = {"\"name\":\"a.b:c\",", ""};
     static const char *const want[] = {"\"name\":\"a_b_c\"", "\"name\":\"unknown\""};
@@ -342,15 +324,15 @@ START_TEST(turns_go_back_acceptable)
                  "{\"content\":[{\"type\":\"tool_use\",\"id\":\"a\",%s\"input\":{}}],"
                  "\"stop_reason\":\"tool_use\"}",
                  names[i]);
-        r = reply_of(&bc_provider_anthropic, 0, text);
-        ck_assert_ptr_nonnull(strstr(get(json_object_get(r, "raw"), "turn"), want[i]));
+        r = adapter_view(&bc_provider_anthropic, 0, text, NULL, 0);
+        ck_assert_ptr_nonnull(strstr(view_string(json_object_get(r, "raw"), "turn"), want[i]));
         json_decref(r);
     }
 #define PIECE(arguments)                                                                        \
     CALLS("{\"index\":0,\"id\":\"a\",\"extra_content\":{\"s\":1},\"function\":{\"name\":\"f\"," \
           "\"arguments\":\"" arguments "\"}}")
-    r = reply_of(&bc_provider_openai, 1, PIECE("{") PIECE("}") END("\"stop\""));
-    const char *turn = get(json_object_get(r, "raw"), "turn");
+    r = adapter_view(&bc_provider_openai, 1, PIECE("{") PIECE("}") END("\"stop\""), NULL, 0);
+    const char *turn = view_string(json_object_get(r, "raw"), "turn");
     ck_assert_ptr_nonnull(strstr(turn, "\"extra_content\":{\"s\":1}"));
     ck_assert_ptr_null(strstr(strstr(turn, "extra_content") + 1, "extra_content"));
     json_decref(r);
@@ -360,12 +342,13 @@ END_TEST
 START_TEST(blocks_out_of_order)
 {
 #define DELTA(index, rest) EVENT("content_block_delta", ",\"index\":" index ",\"delta\":{" rest "}")
-    json_t *r = reply_of(
+    json_t *r = adapter_view(
         &bc_provider_anthropic, 1,
         START EVENT("content_block_start", ",\"index\":0,\"content_block\":{\"type\":\"thinking\"}")
             DELTA("0", "\"type\":\"signature_delta\",\"signature\":\"SIG\"")
-                DELTA("0", "\"type\":\"thinking_delta\",\"thinking\":\"hm\"") STOP("end_turn"));
-    ck_assert_str_eq(get(r, "reasoning"), "hm");
+                DELTA("0", "\"type\":\"thinking_delta\",\"thinking\":\"hm\"") STOP("end_turn"),
+        NULL, 0);
+    ck_assert_str_eq(view_string(r, "reasoning"), "hm");
     json_decref(r);
     static const char lost[] =
         START DELTA("3", "\"type\":\"text_delta\",\"text\":\"x\"") STOP("end_turn");
