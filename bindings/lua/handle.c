@@ -82,6 +82,14 @@ static int get_raw(lua_State *L, int index, const char *key)
     return lua_rawget(L, index);
 }
 
+const char *bl_check_text(lua_State *L, int index)
+{
+    size_t len;
+    const char *text = luaL_checklstring(L, index, &len);
+    luaL_argcheck(L, strlen(text) == len, index, "text without a NUL byte expected");
+    return text;
+}
+
 static int wrong(lua_State *L, const char *key, const char *expected)
 {
     return luaL_error(L, "option '%s': %s expected, got %s", key, expected, luaL_typename(L, -1));

@@ -26,6 +26,10 @@ int bl_push_pair(lua_State *L, const char *word, const char *text, size_t len, v
 void bl_new_class(lua_State *L, const char *name, const luaL_Reg *methods, lua_CFunction close,
                   lua_CFunction to_string);
 
+/* An argument of a function that C takes as a string: throws when it is none, and over a NUL byte,
+ * which would cut it silently. The pointer lives as long as the argument does. */
+const char *bl_check_text(lua_State *L, int index);
+
 /* Fields of the options table at `index`, read raw. Each throws when the type is wrong, naming the
  * field. The pointers live as long as the table does. */
 const char *bl_opt_string(lua_State *L, int index, const char *key, size_t *len);

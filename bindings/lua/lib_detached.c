@@ -64,7 +64,7 @@ int bl_detached_create(lua_State *L)
 {
     bl_check_detached(L);
     barchan_detached_options options = {.struct_size = sizeof options,
-                                        .profile_json = luaL_checkstring(L, 1)};
+                                        .profile_json = bl_check_text(L, 1)};
     lua_Number timeout = luaL_optnumber(L, 2, 0);
     luaL_argcheck(L, timeout >= 0 && timeout <= 1e6, 2, "seconds expected");
     options.timeout_ms = (int64_t)(timeout * 1000);

@@ -195,10 +195,8 @@ static int l_read_stdin(lua_State *L)
 
 static int file_call(lua_State *L, int (*act)(const char *path, barchan_error *err))
 {
-    size_t len;
-    const char *path = luaL_checklstring(L, 1, &len);
+    const char *path = bl_check_text(L, 1);
     barchan_error err;
-    luaL_argcheck(L, strlen(path) == len, 1, "a path has no NUL in it");
     if (bl_state_of(L)->safe) {
         bc_error_set(&err, BARCHAN_EPERMISSION, "this engine's scripts have no files of the host");
         return bl_fail(L, &err);
@@ -304,7 +302,7 @@ static int l_host_call_tool(lua_State *L)
 {
     bl_state *state = bl_state_of(L);
     bl_host *host = state->host;
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = bl_check_text(L, 1);
     bl_host_tool *tool = host != NULL ? find_tool(host, name) : NULL;
     if (tool == NULL) return luaL_error(L, "the host has no tool '%s'", name);
     lua_settop(L, 2);

@@ -339,7 +339,7 @@ static int l_completion_gc(lua_State *L)
 /* render_tools(format, tools) -> value | nil, err */
 static int l_render_tools(lua_State *L)
 {
-    const char *format = luaL_checkstring(L, 1);
+    const char *format = bl_check_text(L, 1);
     luaL_checktype(L, 2, LUA_TTABLE);
     lua_settop(L, 2);
     bl_encode_json(L, 2);

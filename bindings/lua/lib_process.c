@@ -74,6 +74,7 @@ int bl_sandbox_spawn(lua_State *L)
 static barchan_stream check_stream(lua_State *L, int index)
 {
     static const char *const names[] = {"out", "err", NULL};
+    if (!lua_isnoneornil(L, index)) bl_check_text(L, index);
     return luaL_checkoption(L, index, "out", names) == 0 ? BARCHAN_STREAM_OUT : BARCHAN_STREAM_ERR;
 }
 

@@ -218,7 +218,7 @@ static int l_sandbox_create(lua_State *L)
 /* connect(id, seconds) -> sandbox handle | nil, err */
 static int l_sandbox_connect(lua_State *L)
 {
-    const char *id = luaL_checkstring(L, 1);
+    const char *id = bl_check_text(L, 1);
     lua_Number timeout = luaL_optnumber(L, 2, 0);
     luaL_argcheck(L, timeout >= 0 && timeout <= 1e6, 2, "seconds expected");
     bl_check_detached(L);

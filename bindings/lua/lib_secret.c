@@ -148,7 +148,7 @@ int bl_sandbox_set_secret(lua_State *L)
     size_t len;
     barchan_error err;
     bl_refuse_safe(L, "set_secret");
-    const char *name = luaL_checkstring(L, 2);
+    const char *name = bl_check_text(L, 2);
     luaL_checktype(L, 3, LUA_TSTRING);
     const char *value = lua_tolstring(L, 3, &len);
     if (barchan_sandbox_set_secret(sbx, name, value, len, &err) < 0) return bl_fail(L, &err);

@@ -268,7 +268,7 @@ static int push_info(lua_State *L)
 /* info(name) -> template | nil, err */
 static int l_template_info(lua_State *L)
 {
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = bl_check_text(L, 1);
     barchan_template info;
     barchan_error err;
     bl_refuse_safe(L, "templates");
@@ -284,7 +284,7 @@ static int l_template_info(lua_State *L)
 /* remove(name) -> true | nil, err */
 static int l_template_remove(lua_State *L)
 {
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = bl_check_text(L, 1);
     barchan_error err;
     bl_refuse_safe(L, "templates");
     if (barchan_template_remove(bl_state_of(L)->rt, name, &err) < 0) return bl_fail(L, &err);

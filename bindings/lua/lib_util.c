@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "base/utf8.h"
 #include "errors.h"
+#include "handle.h"
 #include "runtime/versions.h"
 #include "state.h"
 #include "util.h"
@@ -27,7 +28,7 @@ static int l_wall_time(lua_State *L)
 static int l_random_id(lua_State *L)
 {
     char digits[17];
-    const char *prefix = luaL_checkstring(L, 1);
+    const char *prefix = bl_check_text(L, 1);
     if (bc_random_hex(digits, 16) < 0) return luaL_error(L, "no randomness from the system");
     lua_pushfstring(L, "%s%s", prefix, digits);
     return 1;
@@ -100,7 +101,7 @@ const char *bl_getenv(const char *name, const char *ending)
  * the embedded scripts: engines for scripts of others have no os.getenv. */
 static int l_getenv(lua_State *L)
 {
-    const char *name = luaL_checkstring(L, 1);
+    const char *name = bl_check_text(L, 1);
     int known = strncmp(name, "BARCHAN_", 8) == 0 || strcmp(name, "NO_COLOR") == 0 ||
                 strcmp(name, "TERM") == 0;
     lua_pushstring(L, known ? getenv(name) : bl_getenv(name, "_BASE_URL"));
@@ -110,7 +111,7 @@ static int l_getenv(lua_State *L)
 /* has_key(name) -> whether a variable *_API_KEY is set; its value never enters Lua */
 static int l_has_key(lua_State *L)
 {
-    lua_pushboolean(L, bl_getenv(luaL_checkstring(L, 1), "_API_KEY") != NULL);
+    lua_pushboolean(L, bl_getenv(bl_check_text(L, 1), "_API_KEY") != NULL);
     return 1;
 }
 

@@ -5,6 +5,7 @@
 #include <lua-cjson.h>
 #include <string.h>
 #include "call.h"
+#include "handle.h"
 #include "host.h"
 #include "loader.h"
 #include "pattern.h"
@@ -29,7 +30,7 @@ static int l_load(lua_State *L)
 
 static int l_loadfile(lua_State *L)
 {
-    const char *filename = luaL_checkstring(L, 1);
+    const char *filename = bl_check_text(L, 1);
     int has_env = !lua_isnone(L, 3);
     if (bl_load_file(L, filename) != LUA_OK) {
         lua_pushnil(L);
@@ -52,7 +53,7 @@ static int dofile_continued(lua_State *L, int status, lua_KContext context)
 
 static int l_dofile(lua_State *L)
 {
-    const char *filename = luaL_checkstring(L, 1);
+    const char *filename = bl_check_text(L, 1);
     lua_settop(L, 1);
     if (bl_load_file(L, filename) != LUA_OK) return lua_error(L);
     lua_callk(L, 0, LUA_MULTRET, 0, dofile_continued);

@@ -8,6 +8,7 @@
 #include "bounds.h"
 #include "call.h"
 #include "errors.h"
+#include "handle.h"
 #include "runtime/host_file.h"
 #include "runtime/script_dir.h"
 #include "state.h"
@@ -258,14 +259,14 @@ void bl_set_searchers(lua_State *L, int package_index)
 /* load(path) -> the chunk of an embedded script */
 static int l_scripts_load(lua_State *L)
 {
-    bl_load_script(L, luaL_checkstring(L, 1));
+    bl_load_script(L, bl_check_text(L, 1));
     return 1;
 }
 
 /* text(path) -> the text of an embedded script | nil */
 static int l_scripts_text(lua_State *L)
 {
-    const bl_script *script = find_script(luaL_checkstring(L, 1));
+    const bl_script *script = find_script(bl_check_text(L, 1));
     if (script == NULL)
         lua_pushnil(L);
     else
@@ -293,7 +294,7 @@ static int l_scripts_load_string(lua_State *L)
 {
     size_t len;
     const char *text = luaL_checklstring(L, 1, &len);
-    const char *name = luaL_checkstring(L, 2);
+    const char *name = bl_check_text(L, 2);
     if (luaL_loadbufferx(L, text, len, name, "t") != LUA_OK) {
         lua_pushnil(L);
         lua_insert(L, -2);
@@ -309,7 +310,7 @@ static int l_scripts_load_string(lua_State *L)
 /* load_file(path) -> chunk | nil, message */
 static int l_scripts_load_file(lua_State *L)
 {
-    if (bl_load_host_script(L, luaL_checkstring(L, 1)) == LUA_OK) return 1;
+    if (bl_load_host_script(L, bl_check_text(L, 1)) == LUA_OK) return 1;
     lua_pushnil(L);
     lua_insert(L, -2);
     return 2;
@@ -363,7 +364,7 @@ static int push_files(lua_State *L)
  * engine reads only below its script directories. */
 static int l_scripts_read_dir(lua_State *L)
 {
-    const char *path = luaL_checkstring(L, 1);
+    const char *path = bl_check_text(L, 1);
     bl_state *state = bl_state_of(L);
     struct file_list list;
     barchan_error err;

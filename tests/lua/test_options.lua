@@ -36,6 +36,24 @@ function T:test_a_float_that_is_whole_is_an_integer()
   lu.assertEquals(sbx:status().state, "ready")
 end
 
+function T:test_no_name_is_cut_at_a_nul_byte()
+  local barchan = require "barchan"
+  local sbx <close> = assert(barchan.sandbox())
+  local process = assert(sbx:spawn "true")
+  for what, refused in pairs {
+    remove = function() barchan.templates.remove "no-such\0template" end,
+    info = function() barchan.templates.info "host\0template" end,
+    connect = function() barchan.connect "sbx-0123456789abcdef\0x" end,
+    set_secret = function() sbx:set_secret("TOKEN\0x", "0123456789abcdefgh") end,
+    read = function() process:read "out\0x" end,
+    toolset = function() barchan.toolset { dir = "/usr\0x" } end,
+  } do
+    local ok, problem = pcall(refused)
+    lu.assertFalse(ok, what)
+    lu.assertStrContains(tostring(problem), "without a NUL byte", false, what)
+  end
+end
+
 -- Each names the option and the line of the script that gave it.
 function T:test_options_that_could_do_nothing_are_errors()
   local barchan = require "barchan"
