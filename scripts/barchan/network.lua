@@ -49,6 +49,9 @@ function network.check(given)
     error(("sandbox: option 'network': '%s' is unknown; write \"off\", \"restricted\", \"open\" or a table "
       .. "{ allow = { \"%s\" } }"):format(given, host), 3)
   end
+  if type(given) ~= "table" then
+    error("sandbox: option 'network': a mode or a table expected, got " .. type(given), 3)
+  end
   if given[1] ~= nil then
     error("sandbox: option 'network': a list of hosts goes into { allow = { … } }", 3)
   end
@@ -111,11 +114,12 @@ function network.resolved(given)
 end
 
 --- Other lists for the connections of a sandbox that are made from now on. Caps and callbacks stay.
----@param given string|table as the option `network` of a sandbox
+---@param given string|table as the option `network` of a sandbox, but for "off"
 function network.set(handle, given)
+  if given == nil then error("set_network: a mode or a table expected, got nil", 3) end
   local mode, rules = network.check(given)
   if mode == "off" then
-    error("set_network: \"off\" is not possible; { allow = {} } refuses everything", 3)
+    error("set_network: \"off\" is for new sandboxes; { allow = {} } refuses everything from now on", 3)
   end
   return handle:set_network { network = mode, network_rules = rules }
 end

@@ -42,7 +42,10 @@ function T:test_other_lists()
   done, err = sbx:set_network { max_bytes = 5 }
   lu.assertNil(done)
   lu.assertStrContains(err.message, "caps and callbacks stay")
-  lu.assertErrorMsgContains("set_network: \"off\" is not possible", function() sbx:set_network "off" end)
+  lu.assertErrorMsgContains("{ allow = {} } refuses everything", function() sbx:set_network "off" end)
+  lu.assertErrorMsgContains("a mode or a table expected, got nil", function() sbx:set_network() end)
+  lu.assertErrorMsgContains("a mode or a table expected, got number", function() sbx:set_network(5) end)
+  lu.assertErrorMsgContains("a mode or a table expected, got boolean", barchan.network, true)
   lu.assertErrorMsgContains("is unknown", function() sbx:set_network "some" end)
   lu.assertStrContains(get(sbx, "api.example").out, "deny: api.example")
 end

@@ -72,7 +72,7 @@ apply:   FOLDER may be the mount's source. With PATHs only those. What the host 
 logs:    the last 1 MiB that commands wrote, in the order in which it came out of the sandbox, for as long
          as that lives; err goes to standard error. Of exec --json, whose output is kept by a limit, that
          is its head and tail.
-         --follow       go on until the sandbox ends
+         --follow       go on until the sandbox ends; what comes in the last 0.2 s before that is lost
          --json         one JSON object a line: command (from 1), stream, data
 
 exit code: 0; 125 Barchan failed; 2 wrong usage; of exec and shell as theirs.
@@ -330,7 +330,7 @@ function command.main(words)
   local name = table.remove(words, 1)
   if name == "hold" then return require "barchan.cli.hold" () end
   if name == nil then
-    args.fail("create, list, exec, shell, cp, snapshot, logs, usage, extend, pause, resume or kill expected")
+    args.fail("create, list, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, resume or kill expected")
   end
   if name == "--help" or name == "-h" then error({ help = true }, 0) end
   if not actions[name] then
