@@ -169,7 +169,7 @@ static int read_user(bc_secret *secret, const char *user, barchan_error *err)
 }
 
 static int read_words(char ***to, const char *const *list, const char *what,
-                      bool (*is_good)(const char *), barchan_error *err)
+                      bool (*is_good)(const char *), const char *shape, barchan_error *err)
 {
     size_t count;
     int rc = count_list(list, what, &count, err);
@@ -179,7 +179,8 @@ static int read_words(char ***to, const char *const *list, const char *what,
     if (*to == NULL) return bc_error_nomem(err);
     for (size_t i = 0; rc == 0 && i < count; i++) {
         if (!is_good(list[i])) {
-            return bc_error_set(err, BARCHAN_EINVAL, "%s: '%.80s' is none", what, list[i]);
+            return bc_error_set(err, BARCHAN_EINVAL, "%s: '%.80s' is none: %s", what, list[i],
+                                shape);
         }
         rc = copy_text(&(*to)[i], list[i], err);
     }
@@ -195,7 +196,9 @@ static bool is_path(const char *text)
 
 static bool is_method(const char *text)
 {
-    return is_token(text) && strlen(text) < 16;
+    /* Case counts, and no client sends "get" for GET: it would never be used. */
+    return is_token(text) && strlen(text) < 16 &&
+           strpbrk(text, "abcdefghijklmnopqrstuvwxyz") == NULL;
 }
 
 /* ---- the value ---- */
@@ -261,8 +264,12 @@ int bc_secret_read(bc_secret *secret, const barchan_secret *from, barchan_error 
     if (rc == 0) rc = read_header(secret, given.header, err);
     if (rc == 0) rc = read_user(secret, given.user, err);
     if (rc == 0) rc = read_format(secret, given.format, err);
-    if (rc == 0) rc = read_words(&secret->methods, given.methods, "methods", is_method, err);
-    if (rc == 0) rc = read_words(&secret->paths, given.paths, "paths", is_path, err);
+    if (rc == 0)
+        rc = read_words(&secret->methods, given.methods, "methods", is_method,
+                        "capitals as in \"GET\" are needed", err);
+    if (rc == 0)
+        rc = read_words(&secret->paths, given.paths, "paths", is_path,
+                        "a path as in \"/repos\", without query, is needed", err);
     if (rc == 0 && given.ca_file != NULL) rc = copy_text(&secret->ca_file, given.ca_file, err);
     if (rc == 0 && given.on_guest_authorization > BARCHAN_GUEST_AUTHORIZATION_REFUSE) {
         rc = bc_error_set(err, BARCHAN_EINVAL, "unknown on_guest_authorization");

@@ -102,7 +102,7 @@ class Commands(Case):
 
     def test_what_is_wrong_is_said(self):
         for words, expected, code in (
-                ([], b"create, list, exec, shell, cp, snapshot, logs, usage, extend, pause, resume or kill expected", 2),
+                ([], b"create, list, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, resume or kill expected", 2),
                 (["creat"], b"unknown command 'creat'; did you mean 'create'?", 2),
                 (["create", "x"], b"create takes no 'x'", 2),
                 (["create", "--on-lease-end", "explode"], b"terminate or pause", 2),

@@ -94,7 +94,7 @@ typedef struct barchan_secret {
     const char *format;       /* with one "{}"; NULL: "Bearer {}", with `user` "Basic {}" */
     const char *user;         /* not NULL: "{}" is the base64 form of user:value, and programs send
                                  that of any user name with the placeholder */
-    const char *const *methods; /* NULL: all; "GET", …, exactly; at most 16 */
+    const char *const *methods; /* NULL: all; "GET", …, in capitals; at most 16 */
     const char *const *paths;   /* NULL: all; "/repos" is that and what is below it; at most 16. One
                                    that servers read in several ways is none of them: with "//",
                                    "." or what begins with ".." as a part, '\\' or ';', and escapes
