@@ -2,12 +2,17 @@
 """Holds the table of README.md to the tests: each test that a row names exists. Prints the rows that are not
 proven, with the reason that stands in the table.
 
+A row whose oracle says "without its layer" has a description of that layer in layers/, which has to fit the code.
+
 A row's tests are "file: case, case; file: case", where a case may end with \\* and words in parentheses are for
 the reader. What a file's name stands for is in PLACES."""
 import glob
 import os
 import re
 import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "layers"))
+from layers import LAYERS, fault_of  # noqa: E402
 
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..")
 PLACES = {  # by the heading that the rows stand under; "" for all
@@ -69,11 +74,12 @@ def missing_of(tests, heading):
 def main():
     with open(os.path.join(TESTS, "hostile", "README.md"), encoding="utf-8") as file:
         lines = file.read().splitlines()
-    heading, rows, faults, counts = "", 0, [], {}
+    heading, rows, faults, counts = "", 0, [fault for fault in map(fault_of, LAYERS) if fault], {}
+    with_layer = {layer.row for layer in LAYERS}
     for line in lines:
         if line.startswith("### "):
             heading = line[4:]
-        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if not re.fullmatch(r"[GP]\d{3}", cells[0]):
             continue
         rows += 1
@@ -81,6 +87,8 @@ def main():
         faults += [f"{row}: {fault}" for fault in missing_of(tests, heading)]
         if tests == "" and not state.startswith("none"):
             faults.append(f"{row}: no test, and not 'none'")
+        if ("without its layer" in cells[-1]) != (row in with_layer):
+            faults.append(f"{row}: its oracle and layers/ do not say the same")
         word = re.match(r"proven|filter|seen|no oracle|part|none|refused", state)
         if word is None:
             faults.append(f"{row}: '{state}' says nothing that the table knows")

@@ -1,0 +1,22 @@
+"""What can be taken out: the rows of ../README.md whose oracle is Barchan without the layer that refuses."""
+import os
+
+from layers_files import LAYERS as FILES
+
+TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3))
+
+
+LAYERS = FILES
+
+
+def fault_of(layer):
+    """What is wrong with the description, or None: the code has moved on, most likely."""
+    for name, was, _ in layer.edits:
+        path = os.path.join(TOP, name)
+        if not os.path.isfile(path):
+            return f"{layer.row}: no file {name}"
+        with open(path, encoding="utf-8") as file:
+            count = file.read().count(was)
+        if count != 1:
+            return f"{layer.row}: {name} has {count} times: {was}"
+    return None
