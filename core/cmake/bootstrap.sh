@@ -34,7 +34,7 @@ bootstrap_packages() {
 BUILD_PACKAGES="gcc libc6-dev cmake ninja-build pkg-config liblua5.4-dev libcurl4-openssl-dev \
 lua-cjson-dev libuv1-dev libjansson-dev libc-ares-dev libssl-dev libseccomp-dev"
 TEST_PACKAGES="g++ procps util-linux check lua5.4 lua-cjson lua-unit python3 openssl curl gdb git make sqlite3 strace \
-iproute2"
+iproute2 python3-numpy python3-requests"
 
 # bootstrap_build SOURCE BUILD [CMAKE_OPTION...]: configures once, then builds what changed. Quiet
 # unless it fails.
