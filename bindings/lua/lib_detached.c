@@ -199,10 +199,13 @@ int bl_sandbox_logs(lua_State *L)
     barchan_sandbox *sbx = bl_check_sandbox(L, 1);
     lua_Integer cursor = luaL_optinteger(L, 2, 0);
     luaL_argcheck(L, cursor >= 0, 2, "a cursor expected");
+    int follow = lua_toboolean(L, 3);
     lua_settop(L, 1);
     struct logs *self = bl_call_new(L, sizeof *self, LOGS_META, cancel_logs);
     barchan_error err;
-    if (barchan_sandbox_logs_start(sbx, (uint64_t)cursor, on_logs, self->call.link, &err) < 0) {
+    int rc = (follow ? barchan_sandbox_logs_follow_start : barchan_sandbox_logs_start)(
+        sbx, (uint64_t)cursor, on_logs, self->call.link, &err);
+    if (rc < 0) {
         return bl_call_failed(L, &self->call, &err);
     }
     bl_link_given(self->call.link);

@@ -10,7 +10,7 @@
 #include "channel/frame.h"
 
 /* Bumped when a holder and a client of different versions could misread each other. */
-#define BC_HELD_VERSION 2u
+#define BC_HELD_VERSION 3u
 
 enum bc_held_type {
     /* to the holder, on stream 0; first comes BC_FRAME_HELLO with BC_HELD_VERSION */
@@ -28,10 +28,13 @@ enum bc_held_type {
 
 /* Questions that the holder answers itself. */
 enum {
-    BC_HELD_ASK_LOGS = 33
-}; /* the argument is a cursor; the answer: u64 dropped, u64 next, u32
-      count, count times u32 command, u32 BC_FRAME_OUT or _ERR,
-      u32 length, bytes */
+    BC_HELD_ASK_LOGS = 33,  /* the argument is a cursor; the answer: u64 dropped, u64 next, u32
+                               count, count times u32 command, u32 BC_FRAME_OUT or _ERR,
+                               u32 length, bytes */
+    BC_HELD_ASK_FOLLOW = 34 /* the same, answered when there is something behind the cursor; who has
+                               asked it hears BC_HELD_ENDED when all has been told. Asked again
+                               before that, the earlier one is answered with nothing */
+};
 
 /* All of a profile's variables; a command with more could not be started. */
 #define BC_HELD_MAX_READY BC_FRAME_MAX_TO_GUEST

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include "base/limits.h"
+#include "channel/held.h"
 
 struct ask {
     bc_stream stream; /* first */
@@ -89,7 +90,7 @@ int bc_ask_start(barchan_sandbox *sbx, uint32_t what, uint64_t argument, bc_ask_
     int rc = bc_stream_open(&ask->stream, sbx, &ask_ops, err);
     if (rc == 0) rc = bc_timer_open(&ask->timer, sbx->rt, on_late, ask, err);
     if (rc == 0) {
-        bc_timer_set(ask->timer, BC_ASK_PATIENCE_MS);
+        if (what != BC_HELD_ASK_FOLLOW) bc_timer_set(ask->timer, BC_ASK_PATIENCE_MS);
         rc = bc_stream_send(&ask->stream, BC_FRAME_ASK, payload, sizeof payload, NULL, 0, err);
     }
     if (rc < 0) free_ask(ask);

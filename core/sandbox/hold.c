@@ -122,21 +122,28 @@ static void on_goodbye(void *ud)
     finish(ud);
 }
 
+void bc_hold_tell_end(bc_hold_client *client)
+{
+    const barchan_sandbox *sbx = client->hold->sbx;
+    unsigned char bytes[4 + BC_USAGE_BYTES];
+    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
+    bc_wire_put_u32(&out, (uint32_t)sbx->end_reason);
+    bc_wire_put_usage(&out, &sbx->used);
+    client->told = 1;
+    if (client->greeted) bc_hold_send(client, BC_HELD_ENDED, 0, bytes, out.len, NULL, 0);
+    if (client->channel != NULL && bc_channel_waiting(client->channel) == 0) {
+        bc_hold_client_cut(client);
+    }
+}
+
 /* Nothing runs any more. Those who have read all are let go at once, the others get a moment. */
 static void tell_end(bc_hold *hold)
 {
     if (hold->goodbye != NULL) bc_timer_set(hold->goodbye, BC_HOLD_GOODBYE_MS);
-    unsigned char bytes[4 + BC_USAGE_BYTES];
-    bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
-    bc_wire_put_u32(&out, (uint32_t)hold->sbx->end_reason);
-    bc_wire_put_usage(&out, &hold->sbx->used);
     hold->over = 1;
     for (bc_hold_client *client = hold->clients, *next; client != NULL; client = next) {
         next = client->next; /* cutting frees later */
-        if (client->greeted) bc_hold_send(client, BC_HELD_ENDED, 0, bytes, out.len, NULL, 0);
-        if (client->channel != NULL && bc_channel_waiting(client->channel) == 0) {
-            bc_hold_client_cut(client);
-        }
+        if (!client->follows || client->follow_stream != 0) bc_hold_tell_end(client);
     }
     bc_hold_client_left(hold);
 }

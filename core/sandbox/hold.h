@@ -1,5 +1,5 @@
 /* What the files of a holder share: hold.c (its life), hold_client.c (who is connected),
- * hold_relay.c (what they ask for). */
+ * hold_relay.c (what they ask for), hold_follow.c (what was printed). */
 #ifndef BC_SANDBOX_HOLD_H
 #define BC_SANDBOX_HOLD_H
 
@@ -39,7 +39,11 @@ struct bc_hold_client {
     bc_channel *channel; /* NULL once it is cut off */
     bc_timer *hello;     /* until it has said who it is */
     int greeted;
+    int told; /* that the sandbox has ended: nothing follows */
     uint32_t last_stream;
+    int follows;            /* hears of the end after all that was printed */
+    uint32_t follow_stream; /* its question that waits; 0: none */
+    uint64_t follow_cursor;
     bc_relay *relays;
     unsigned running;
     bc_defer gone;
@@ -69,11 +73,21 @@ void bc_hold_tell_all(bc_hold *hold);
 /* Nothing of it is left: the hold may be over now. */
 void bc_hold_client_left(bc_hold *hold);
 
+/* Of the end, when the client has all that it follows. */
+void bc_hold_tell_end(bc_hold_client *client);
+
 /* hold_client.c: takes the connection, also when it fails. */
 void bc_hold_accept(bc_hold *hold, int fd);
 /* Cuts it off: what it had started is cancelled or runs on as an orphan. */
 void bc_hold_client_cut(bc_hold_client *client);
 void bc_hold_client_free(bc_hold_client *client);
+
+/* hold_follow.c */
+/* Answers with the log from the cursor on. */
+void bc_hold_answer_logs(bc_hold_client *client, uint32_t stream, uint64_t cursor);
+void bc_hold_follow(bc_hold_client *client, uint32_t stream, uint64_t cursor);
+/* Something was printed. */
+void bc_hold_tell_followers(bc_hold *hold);
 
 /* hold_relay.c: negative: the client has broken the rules. */
 int bc_relay_request(bc_hold_client *client, const bc_frame *frame);

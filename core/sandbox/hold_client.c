@@ -101,7 +101,9 @@ static int on_frame(void *ud, const bc_frame *frame)
 {
     bc_hold_client *client = ud;
     if (frame->stream == 0 && frame->type == BC_FRAME_HELLO) return greet(client, frame);
-    if (!client->greeted || client->hold->ending) return client->greeted ? 0 : -1;
+    if (!client->greeted) return -1;
+    /* Who follows may ask for the rest; all else comes too late. */
+    if (client->hold->ending && !(client->follows && frame->type == BC_FRAME_ASK)) return 0;
     if (frame->stream == 0) {
         if (frame->type != BC_HELD_TERMINATE) return -1;
         barchan_sandbox_terminate(client->hold->sbx);
@@ -129,7 +131,7 @@ static void on_end(void *ud, const barchan_error *why)
 static void on_sent(void *ud)
 {
     bc_hold_client *client = ud;
-    if (client->hold->over) bc_hold_client_cut(client);
+    if (client->told) bc_hold_client_cut(client);
 }
 
 static const bc_channel_handler handler = {

@@ -88,6 +88,7 @@ static int on_output(bc_relay *relay, const bc_frame *frame)
     if (relay->request == BC_FRAME_EXEC) {
         bc_hold_log_add(&relay->hold->log, relay->command, frame->type, frame->payload,
                         frame->length);
+        bc_hold_tell_followers(relay->hold);
     }
     pass_on(relay, frame);
     if (relay->client == NULL && relay->credit[which] < BC_FRAME_WINDOW / 2) {
@@ -217,22 +218,6 @@ static void refuse(bc_hold_client *client, const bc_frame *frame)
     bc_hold_send(client, type, frame->stream, bytes, out.len, NULL, 0);
 }
 
-static void answer_logs(bc_hold_client *client, uint32_t stream, uint64_t cursor)
-{
-    unsigned char *bytes = malloc(BC_FRAME_MAX_FROM_GUEST);
-    if (bytes == NULL) {
-        bc_hold_client_cut(client);
-        return;
-    }
-    bc_wire_writer out = {.data = bytes, .cap = BC_FRAME_MAX_FROM_GUEST};
-    bc_wire_put_u32(&out, 0);
-    bc_wire_put_u32(&out, 0);
-    bc_wire_put_string(&out, "", 0);
-    bc_hold_log_answer(&client->hold->log, cursor, &out);
-    bc_hold_send(client, BC_FRAME_ANSWER, stream, bytes, out.len, NULL, 0);
-    free(bytes);
-}
-
 /* 1: it has been answered, 0: it is process 1's to answer. */
 static int ask(bc_hold_client *client, bc_relay *relay, const bc_frame *frame)
 {
@@ -241,6 +226,7 @@ static int ask(bc_hold_client *client, bc_relay *relay, const bc_frame *frame)
     relay->ask = bc_wire_u32(&in);
     uint64_t argument = bc_wire_u64(&in);
     if (!bc_wire_done(&in)) return -1;
+    if (hold->ending && relay->ask != BC_HELD_ASK_FOLLOW) return 1; /* too late */
     switch (relay->ask) {
     case BC_ASK_USAGE:
     case BC_ASK_PAUSE:
@@ -252,7 +238,8 @@ static int ask(bc_hold_client *client, bc_relay *relay, const bc_frame *frame)
         hold->sbx->backend->extend(hold->sbx);
         bc_hold_tell_all(hold);
         return client->channel == NULL ? 1 : 0;
-    case BC_HELD_ASK_LOGS: answer_logs(client, frame->stream, argument); return 1;
+    case BC_HELD_ASK_LOGS: bc_hold_answer_logs(client, frame->stream, argument); return 1;
+    case BC_HELD_ASK_FOLLOW: bc_hold_follow(client, frame->stream, argument); return 1;
     default: return -1;
     }
 }

@@ -56,8 +56,8 @@ static int on_answer(bc_wire_reader *in, const barchan_error *err, void *ud)
     return 0;
 }
 
-int barchan_sandbox_logs_start(barchan_sandbox *sbx, uint64_t cursor, barchan_logs_fn done,
-                               void *ud, barchan_error *err)
+static int ask_for_logs(barchan_sandbox *sbx, uint32_t question, uint64_t cursor,
+                        barchan_logs_fn done, void *ud, barchan_error *err)
 {
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0 && done == NULL) rc = bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
@@ -73,10 +73,22 @@ int barchan_sandbox_logs_start(barchan_sandbox *sbx, uint64_t cursor, barchan_lo
     }
     *call = (struct logs_call){.sbx = sbx, .done = done, .ud = ud};
     bc_sandbox_ref(sbx);
-    rc = bc_ask_start(sbx, BC_HELD_ASK_LOGS, cursor, on_answer, call, err);
+    rc = bc_ask_start(sbx, question, cursor, on_answer, call, err);
     if (rc == 0) return 0;
     bc_sandbox_unref(sbx);
     free(call);
     bc_error_where(err, "sandbox.logs");
     return rc;
+}
+
+int barchan_sandbox_logs_start(barchan_sandbox *sbx, uint64_t cursor, barchan_logs_fn done,
+                               void *ud, barchan_error *err)
+{
+    return ask_for_logs(sbx, BC_HELD_ASK_LOGS, cursor, done, ud, err);
+}
+
+int barchan_sandbox_logs_follow_start(barchan_sandbox *sbx, uint64_t cursor, barchan_logs_fn done,
+                                      void *ud, barchan_error *err)
+{
+    return ask_for_logs(sbx, BC_HELD_ASK_FOLLOW, cursor, done, ud, err);
 }

@@ -301,15 +301,20 @@ function Sandbox:detach()
   self.handle:close()
 end
 
+local logs_spec = { follow = "boolean" }
+
 --- Of a detached sandbox what its commands have printed, the last 1 MiB of it, from a cursor on: a list of
 --- { command, stream, data }, the next cursor, and how many bytes before these are no longer kept. The list
---- is empty when there is no more.
+--- is empty when there is no more. With `follow` it waits until there is more, and the end of the sandbox is the
+--- error "lost".
 ---@param cursor integer? 0, the beginning, by default
-function Sandbox:logs(cursor)
+---@param opts { follow: boolean? }?
+function Sandbox:logs(cursor, opts)
+  opts = options.check("logs", opts or {}, logs_spec)
   if cursor ~= nil and (math.type(cursor) ~= "integer" or cursor < 0) then
     error("logs: a cursor, as the last call gave it, expected", 2)
   end
-  return self.handle:logs(cursor)
+  return self.handle:logs(cursor, opts.follow)
 end
 
 -- A lease that cannot cost more than allowed: then nothing that happens under it can, either.

@@ -278,6 +278,17 @@ class Clients(Case):
         follow.communicate(timeout=20)
         self.assertEqual(follow.returncode, 0)
 
+    def test_what_is_printed_last_is_followed(self):
+        for _ in range(3):
+            id = self.create()
+            follow = subprocess.Popen([BIN, "sandbox", "logs", "--follow", id], env=CLEAN, stdout=subprocess.PIPE)
+            sandbox("exec", id, "--", "echo", "seen")
+            self.assertEqual(follow.stdout.readline(), b"seen\n")
+            sandbox("exec", id, "--", "sh", "-c", "head -c 700000 /dev/zero | tr '\\0' x; echo last")
+            sandbox("kill", id)
+            rest, _ = follow.communicate(timeout=20)
+            self.assertEqual((len(rest), rest[-5:], follow.returncode), (700005, b"last\n", 0))
+
     def test_a_client_that_does_not_read_holds_nobody_up(self):
         id = self.create()
         slow = subprocess.Popen([BIN, "sandbox", "exec", id, "--", "cat", "/dev/zero"], env=CLEAN,

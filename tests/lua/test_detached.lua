@@ -67,6 +67,33 @@ function T:test_what_was_printed()
   kill(sbx)
 end
 
+function T:test_what_is_printed_is_followed_to_the_end()
+  local sbx <close> = assert(barchan.sandbox { detached = true })
+  local other <close> = assert(barchan.connect(sbx:status().id))
+  local told, why = {}, nil
+  local follower = barchan.spawn(function()
+    local cursor = 0
+    while true do
+      local entries, next_cursor = other:logs(cursor, { follow = true })
+      if not entries then
+        why = next_cursor
+        return
+      end
+      for _, entry in ipairs(entries) do told[#told + 1] = entry.data end
+      cursor = next_cursor
+    end
+  end)
+  barchan.sleep(0.05) -- it waits
+  lu.assertEquals(told, {})
+  assert(sbx:exec { sh = "head -c 200000 /dev/zero; echo last", output_limit = 1 << 20 })
+  kill(sbx)
+  follower:wait()
+  local text = table.concat(told)
+  lu.assertEquals({ #text, text:sub(-5) }, { 200005, "last\n" })
+  lu.assertEquals(why.code, "lost")
+  lu.assertErrorMsgContains("follow", sbx.logs, sbx, 0, { follow = 1 })
+end
+
 function T:test_changes_are_applied_over_a_connection()
   support.needs_copies()
   local dir = support.dir()

@@ -28,9 +28,11 @@ function Sandbox:detach() end
 --- Of a detached sandbox what its commands have printed, the last 1 MiB, in the order in which it came out: a
 --- list of { command, stream, data } from a cursor on, the next cursor, and how many bytes before these are no
 --- longer kept. Of a command whose output was kept by a limit that is the head and the tail. Ask again with the
---- next cursor until the list is empty.
+--- next cursor until the list is empty. With `follow` it waits until there is something; when all has been told
+--- and the sandbox has ended, that is the error "lost".
 ---@param cursor? integer 0, the beginning
+---@param opts? { follow?: boolean }
 ---@return table[]?
 ---@return integer|barchan.Error next_cursor
 ---@return integer dropped
-function Sandbox:logs(cursor) end
+function Sandbox:logs(cursor, opts) end

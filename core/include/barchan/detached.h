@@ -81,6 +81,13 @@ typedef void (*barchan_logs_fn)(const barchan_logs *logs, const barchan_error *e
  * `done` is called exactly once when this returned 0. BARCHAN_EUNSUPPORTED: not connected. */
 BARCHAN_API int barchan_sandbox_logs_start(barchan_sandbox *sbx, uint64_t cursor,
                                            barchan_logs_fn done, void *ud, barchan_error *err);
+/* The same, but where nothing lies behind the cursor the answer waits until something does. Asked
+ * again with `next` each time, it tells all that is printed before the sandbox ends; then comes
+ * BARCHAN_ELOST. The holder stays up to 2 s for that. One question of a connection waits: a second
+ * one answers the first, with nothing. */
+BARCHAN_API int barchan_sandbox_logs_follow_start(barchan_sandbox *sbx, uint64_t cursor,
+                                                  barchan_logs_fn done, void *ud,
+                                                  barchan_error *err);
 
 /* ---- creating ------------------------------------------------------------------------- */
 

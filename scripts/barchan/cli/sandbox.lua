@@ -9,7 +9,6 @@ local options = require "barchan.options"
 local profile = require "barchan.cli.profile"
 local sandbox = require "barchan.sandbox"
 local shell = require "barchan.cli.shell"
-local task = require "barchan.task"
 local template = require "barchan.cli.template"
 local tool = require "barchan.tool"
 local ui = require "barchan.cli.ui"
@@ -72,7 +71,7 @@ apply:   FOLDER may be the mount's source. With PATHs only those. What the host 
 logs:    the last 1 MiB that commands wrote, in the order in which it came out of the sandbox, for as long
          as that lives; err goes to standard error. Of exec --json, whose output is kept by a limit, that
          is its head and tail.
-         --follow       go on until the sandbox ends; what comes in the last 0.2 s before that is lost
+         --follow       go on until the sandbox ends
          --json         one JSON object a line: command (from 1), stream, data
 
 exit code: 0; 125 Barchan failed; 2 wrong usage; of exec and shell as theirs.
@@ -81,7 +80,6 @@ exit code: 0; 125 Barchan failed; 2 wrong usage; of exec and shell as theirs.
 
 local EXIT_FAILED = 125
 local START_PATIENCE = 0.3 -- seconds in which a command that cannot be started says so
-local FOLLOW_EVERY = 0.2
 
 local function fail(err)
   io.stderr:write("barchan: ", tool.message(err), "\n")
@@ -251,7 +249,7 @@ function actions.logs(words)
   if not sbx then return fail(err) end
   local cursor = 0
   while true do
-    local entries, next_cursor, dropped = sbx:logs(cursor)
+    local entries, next_cursor, dropped = sbx:logs(cursor, { follow = given.follow })
     if not entries then
       if given.follow and sbx:status().state == "ended" then return 0 end
       return fail(next_cursor)
@@ -261,10 +259,7 @@ function actions.logs(words)
     end
     show_logs(entries, given.json)
     cursor = next_cursor
-    if #entries == 0 then
-      if not given.follow then return 0 end
-      task.sleep(FOLLOW_EVERY)
-    end
+    if #entries == 0 and not given.follow then return 0 end
   end
 end
 
