@@ -74,6 +74,13 @@ int bl_host_print(lua_State *L)
     return 0;
 }
 
+/* warn(text): a line of the log, at once */
+static int l_warn(lua_State *L)
+{
+    bl_log(bl_state_of(L), BARCHAN_LOG_WARN, luaL_checkstring(L, 1));
+    return 0;
+}
+
 /* ---- the script that the engine has loaded ---- */
 
 /* functions() -> the table that it returned | nil */
@@ -332,7 +339,7 @@ void bl_open_host(lua_State *L)
     static const luaL_Reg functions[] = {{"emit", l_emit},
                                          {"print", bl_host_print},
                                          {"read_stdin", l_read_stdin},
-                                         {"is_terminal", l_is_terminal},
+                                         {"is_terminal", l_is_terminal}, {"warn", l_warn},
                                          {"create_file", l_create_file},
                                          {"check_file", l_check_file},
                                          {"cut_line", l_cut_line},

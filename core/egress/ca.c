@@ -1,5 +1,6 @@
 #include "ca.h"
 
+#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -216,15 +217,19 @@ int bc_ca_serve(SSL_CTX **out, const bc_ca *ca, const char *name, barchan_error 
 int bc_ca_verify(SSL_CTX **out, const char *file, barchan_error *err)
 {
     static const unsigned char ours[] = "\x08http/1.1";
+    if (file != NULL && access(file, R_OK) < 0) {
+        return bc_error_set_os(err, errno, "ca_file '%.200s'", file);
+    }
     SSL_CTX *ctx = new_context(TLS_client_method());
     if (ctx == NULL) return fail(err, "TLS");
     int good = file == NULL ? SSL_CTX_set_default_verify_paths(ctx)
                             : SSL_CTX_load_verify_locations(ctx, file, NULL);
     if (good != 1 || SSL_CTX_set_alpn_protos(ctx, ours, sizeof ours - 1) != 0) {
         SSL_CTX_free(ctx);
-        fail(err, "no certificates to verify servers with");
-        if (file != NULL) bc_error_context(err, "ca_file '%.200s'", file);
-        return BARCHAN_EIO;
+        if (file == NULL) return fail(err, "no certificates to verify servers with");
+        ERR_clear_error();
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "ca_file '%.200s': it has no certificate in PEM form", file);
     }
     SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
     *out = ctx;

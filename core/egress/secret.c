@@ -55,7 +55,8 @@ static int read_name(bc_secret *secret, const char *name, barchan_error *err)
         good = is_letter(name[i]) || is_digit(name[i]) || name[i] == '_';
     if (!good) {
         return bc_error_set(err, BARCHAN_EINVAL,
-                            "name: a variable's name of letters, digits and '_' is needed");
+                            "name '%.80s': a variable's name of letters, digits and '_' is needed",
+                            name == NULL ? "" : name);
     }
     return copy_text(&secret->name, name, err);
 }

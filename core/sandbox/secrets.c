@@ -46,6 +46,20 @@ static int add(char **env, size_t *count, const char *name, const char *value)
     return 0;
 }
 
+/* Programs would take the placeholder for what they look for there. */
+static int is_taken(const char *name)
+{
+    static const char *const others[] = {"PATH", "HOME", "LANG",  "PWD",    "IFS",
+                                         "ENV",  "TERM", "SHELL", "TMPDIR", NULL};
+    int taken = strncmp(name, "LD_", 3) == 0 || strncmp(name, "LC_", 3) == 0 ||
+                strcmp(name, "BASH_ENV") == 0;
+    for (size_t i = 0; !taken && others[i] != NULL; i++)
+        taken = strcmp(name, others[i]) == 0;
+    for (size_t i = 0; !taken && i < TRUST; i++)
+        taken = strncmp(trust[i], name, strlen(name)) == 0 && trust[i][strlen(name)] == '=';
+    return taken;
+}
+
 static int fill(const bc_secrets *secrets, char **env, size_t count, barchan_error *err)
 {
     int rc = 0;
@@ -53,6 +67,12 @@ static int fill(const bc_secrets *secrets, char **env, size_t count, barchan_err
         const bc_secret *secret = &secrets->list[i];
         if (find(env, secret->name, strlen(secret->name)) != NULL) {
             return bc_error_set(err, BARCHAN_EINVAL, "secret %s: env has a variable of this name",
+                                secret->name);
+        }
+        if (is_taken(secret->name)) {
+            return bc_error_set(err, BARCHAN_EINVAL,
+                                "secret %s: programs take this variable for something else; the "
+                                "name that yours reads the key from is needed",
                                 secret->name);
         }
         rc = add(env, &count, secret->name, secret->placeholder);

@@ -71,10 +71,19 @@ function network.check(given)
   return mode, rules
 end
 
+local function say_problem(name, problem)
+  core.host.warn(("sandbox: network: %s failed: %s"):format(name, tostring(problem)))
+end
+
+-- What is neither yes nor no is no, and said.
 local function ask(news, given, event)
   local ok, allowed = pcall(given.on_connect, event.host, event.port)
   news:answer(event.question, ok and allowed == true)
-  if not ok then error(allowed, 0) end
+  if ok and allowed ~= nil and type(allowed) ~= "boolean" then
+    ok, allowed = false, ("true or false expected, got %s %s; %s was refused"):format(type(allowed),
+      tostring(allowed), event.host)
+  end
+  if not ok then say_problem("on_connect", allowed) end
 end
 
 -- Knows nothing of the sandbox, which may be collected meanwhile: then there is no news any more. Events are
@@ -85,7 +94,7 @@ local function watch(news, given)
       core.task.spawn(ask, news, given, event)
     else
       local told, problem = pcall(given.on_event, event)
-      if not told then core.task.spawn(error, problem, 0) end
+      if not told then say_problem("on_event", problem) end
     end
   end
 end

@@ -44,7 +44,12 @@ START_TEST(profiles_that_are_refused)
     refused(SECRET(.header = "Host"), BARCHAN_EINVAL, "'Host'");
     refused(SECRET(.format = "Bearer"), BARCHAN_EINVAL, "{}");
     refused(SECRET(.name = "A-B"), BARCHAN_EINVAL, "variable");
-    refused(SECRET(.ca_file = "/nowhere.pem"), BARCHAN_EIO, "/nowhere.pem");
+    refused(SECRET(.ca_file = "/nowhere.pem"), BARCHAN_ENOTFOUND, "/nowhere.pem");
+    refused(SECRET(.ca_file = "/etc/passwd"), BARCHAN_EINVAL, "no certificate in PEM form");
+    refused(SECRET(.name = "A-B"), BARCHAN_EINVAL, "name 'A-B'");
+    refused(SECRET(.name = "PATH"), BARCHAN_EINVAL, "secret PATH: programs take this variable");
+    refused(SECRET(.name = "LD_PRELOAD"), BARCHAN_EINVAL, "secret LD_PRELOAD: programs take");
+    refused(SECRET(.name = "SSL_CERT_FILE"), BARCHAN_EINVAL, "secret SSL_CERT_FILE: programs");
     const barchan_secret one =
         SECRET(.name = "A", .value = VALUE, .value_len = 20, .hosts = ARGV("a.example"));
     ck_assert_int_eq(

@@ -317,6 +317,17 @@ class Run(unittest.TestCase):
         self.assertIn(b"a task failed and nobody waited for it", lost.stderr)
         self.assertIn(b"No such file", barchan("run", "/no/such.lua").stderr)
 
+    def test_what_a_callback_gets_wrong_is_said_at_once(self):
+        for body, said in (("error('oh')", b"on_connect failed: "), ("return 'yes'", b"got string yes; a.example was refused"),
+                           ("return", b"")):
+            done = self.script("""
+                local sbx <close> = assert(require "barchan".sandbox { network = {
+                  on_connect = function() %s end, on_event = function() end } })
+                local r = sbx:exec("curl -s -m 5 http://a.example/ | head -c 300")
+                io.stderr:write("the end: ", r.denied[1].rule, "\\n")""" % body)
+            before, _, after = done.stderr.partition(b"the end: refused when asked\n")
+            self.assertEqual((before.count(said) > 0, before == b"", after), (True, said == b"", b""), done.stderr)
+
     def test_a_loop_script_is_edited_while_it_runs(self):
         loop = """return {{
           open = function(state, word) state.word, state.n = word, 0 end,
