@@ -92,7 +92,9 @@ const char *bl_check_text(lua_State *L, int index)
 
 static int wrong(lua_State *L, const char *key, const char *expected)
 {
-    return luaL_error(L, "option '%s': %s expected, got %s", key, expected, luaL_typename(L, -1));
+    const char *got = luaL_typename(L, -1);
+    if (lua_type(L, -1) == LUA_TNUMBER) got = luaL_tolstring(L, -1, NULL);
+    return luaL_error(L, "option '%s': %s expected, got %s", key, expected, got);
 }
 
 const char *bl_opt_string(lua_State *L, int index, const char *key, size_t *len)
@@ -128,7 +130,7 @@ int64_t bl_opt_ms(lua_State *L, int index, const char *key, int64_t fallback)
         return -1;
     }
     if (type != LUA_TNIL && (type != LUA_TNUMBER || !(seconds >= 0 && seconds <= 1e9))) {
-        wrong(L, key, "a number of seconds, not negative,");
+        wrong(L, key, "a number of seconds from 0 to 1e9");
     }
     lua_pop(L, 1);
     if (type == LUA_TNIL) return fallback;

@@ -3,48 +3,54 @@
 #include "base/limits.h"
 #include "internal.h"
 
-static int below(barchan_error *err, const char *name, uint64_t value, uint64_t least)
+/* In words that are those of C and of Lua. */
+static int below(barchan_error *err, const char *name, const char *unit, uint64_t value,
+                 uint64_t least)
 {
     if (value == 0 || value >= least) return 0;
-    return bc_error_set(err, BARCHAN_EINVAL, "limits.%s is %" PRIu64 "; the least is %" PRIu64,
-                        name, value, least);
+    return bc_error_set(err, BARCHAN_EINVAL,
+                        "limits: %s: %" PRIu64 "%s given; the least is %" PRIu64, name, value, unit,
+                        least);
 }
 
-static int above(barchan_error *err, const char *name, uint64_t value, uint64_t most)
+static int above(barchan_error *err, const char *name, const char *unit, uint64_t value,
+                 uint64_t most)
 {
     if (value <= most) return 0;
-    return bc_error_set(err, BARCHAN_EINVAL, "limits.%s is %" PRIu64 "; the most is %" PRIu64, name,
-                        value, most);
+    return bc_error_set(err, BARCHAN_EINVAL,
+                        "limits: %s: %" PRIu64 "%s given; the most is %" PRIu64, name, value, unit,
+                        most);
 }
 
 static int check(const barchan_limits *l, barchan_error *err)
 {
     const struct {
-        const char *name;
+        const char *name, *unit;
         uint64_t value, least, most;
     } bounds[] = {
-        {"memory_bytes", l->memory_bytes, BC_LIMIT_MIN_MEMORY_BYTES, INT64_MAX},
-        {"disk_bytes", l->disk_bytes, BC_SANDBOX_MIN_STORAGE_BYTES, INT64_MAX},
-        {"files", l->files, 1, BC_LIMIT_MAX_FILES},
-        {"cpus_milli", l->cpus_milli, BC_LIMIT_MIN_CPUS_MILLI, BC_LIMIT_MAX_CPUS_MILLI},
-        {"pids", l->pids, 1, BC_LIMIT_MAX_PIDS},
-        {"open_files", l->open_files, BC_LIMIT_MIN_OPEN_FILES, BC_LIMIT_MAX_OPEN_FILES},
-        {"output_bytes", l->output_bytes, 1, INT64_MAX},
+        {"memory", " bytes", l->memory_bytes, BC_LIMIT_MIN_MEMORY_BYTES, INT64_MAX},
+        {"disk", " bytes", l->disk_bytes, BC_SANDBOX_MIN_STORAGE_BYTES, INT64_MAX},
+        {"files", "", l->files, 1, BC_LIMIT_MAX_FILES},
+        {"cpus", " thousandths", l->cpus_milli, BC_LIMIT_MIN_CPUS_MILLI, BC_LIMIT_MAX_CPUS_MILLI},
+        {"pids", "", l->pids, 1, BC_LIMIT_MAX_PIDS},
+        {"open_files", "", l->open_files, BC_LIMIT_MIN_OPEN_FILES, BC_LIMIT_MAX_OPEN_FILES},
+        {"output", " bytes", l->output_bytes, 1, INT64_MAX},
     };
     if (l->cpu_ms < 0 || l->wall_ms < 0) {
         return bc_error_set(err, BARCHAN_EINVAL, "limits: a time is negative");
     }
-    int rc = above(err, "cpu_ms", (uint64_t)l->cpu_ms, BC_SANDBOX_MAX_LEASE_MS);
-    if (rc == 0) rc = above(err, "wall_ms", (uint64_t)l->wall_ms, BC_SANDBOX_MAX_LEASE_MS);
+    int rc = above(err, "cpu_seconds", " ms", (uint64_t)l->cpu_ms, BC_SANDBOX_MAX_LEASE_MS);
+    if (rc == 0) rc = above(err, "wall", " ms", (uint64_t)l->wall_ms, BC_SANDBOX_MAX_LEASE_MS);
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds && rc == 0; i++) {
-        rc = below(err, bounds[i].name, bounds[i].value, bounds[i].least);
-        if (rc == 0) rc = above(err, bounds[i].name, bounds[i].value, bounds[i].most);
+        rc = below(err, bounds[i].name, bounds[i].unit, bounds[i].value, bounds[i].least);
+        if (rc == 0)
+            rc = above(err, bounds[i].name, bounds[i].unit, bounds[i].value, bounds[i].most);
     }
     /* The storage is memory: with as much of it, a full disk would be told as too little memory. */
     if (rc == 0 && l->memory_bytes != 0 && l->disk_bytes >= l->memory_bytes) {
-        rc = bc_error_set(err, BARCHAN_EINVAL,
-                          "limits.disk_bytes must be less than limits.memory_bytes, because files "
-                          "are held in memory");
+        rc =
+            bc_error_set(err, BARCHAN_EINVAL,
+                         "limits: disk must be less than memory, because files are held in memory");
     }
     return rc;
 }

@@ -305,8 +305,8 @@ local logs_spec = { follow = "boolean" }
 
 --- Of a detached sandbox what its commands have printed, the last 1 MiB of it, from a cursor on: a list of
 --- { command, stream, data }, the next cursor, and how many bytes before these are no longer kept. The list
---- is empty when there is no more. With `follow` it waits until there is more, and the end of the sandbox is the
---- error "lost".
+--- is empty when there is no more. With `follow` it waits until there is more, and the end of the sandbox is
+--- the error "lost".
 ---@param cursor integer? 0, the beginning, by default
 ---@param opts { follow: boolean? }?
 function Sandbox:logs(cursor, opts)

@@ -183,7 +183,7 @@ START_TEST(profiles_are_checked)
     create_fails(PROFILE(.template_name = "/etc/passwd"), BARCHAN_ENOTDIR, "/etc/passwd");
     create_fails(PROFILE(.lease_ms = -1), BARCHAN_EINVAL, "lease");
     create_fails(PROFILE(.lease_ms = 8ll * 24 * 3600 * 1000), BARCHAN_EINVAL, "7 days");
-    create_fails(PROFILE(.limits.disk_bytes = 100), BARCHAN_EINVAL, "disk_bytes");
+    create_fails(PROFILE(.limits.disk_bytes = 100), BARCHAN_EINVAL, "disk: 100 bytes given");
     create_fails(PROFILE(.network = (barchan_network)7), BARCHAN_EINVAL, "network");
     create_fails(PROFILE(.env = bad_env), BARCHAN_EINVAL, "NOVALUE");
 }

@@ -256,12 +256,12 @@ static void refused(const barchan_limits *limits, const char *words)
 
 START_TEST(limits_are_checked)
 {
-    refused(&(barchan_limits){.memory_bytes = 1000}, "limits.memory_bytes is 1000; the least");
-    refused(&(barchan_limits){.pids = 2000}, "limits.pids is 2000; the most is 1024");
-    refused(&(barchan_limits){.open_files = 3}, "limits.open_files");
-    refused(&(barchan_limits){.cpus_milli = 1}, "limits.cpus_milli");
+    refused(&(barchan_limits){.memory_bytes = 1000}, "memory: 1000 bytes given; the least");
+    refused(&(barchan_limits){.pids = 2000}, "pids: 2000 given; the most is 1024");
+    refused(&(barchan_limits){.open_files = 3}, "open_files: 3 given");
+    refused(&(barchan_limits){.cpus_milli = 1}, "cpus: 1 thousandths given");
     refused(&(barchan_limits){.cpu_ms = -1}, "negative");
-    refused(&(barchan_limits){.memory_bytes = 64 << 20, .disk_bytes = 64 << 20}, "disk_bytes must");
+    refused(&(barchan_limits){.memory_bytes = 64 << 20, .disk_bytes = 64 << 20}, "disk must");
 }
 END_TEST
 

@@ -148,7 +148,8 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.returncode, 2)  # the shell's own
         self.assertIn(b"limit of processes", done.stderr)
         for text, words in (("memry=64M", b"did you mean 'memory'"), ("memory=much", b"name=number"),
-                            ("pids=5M", b"takes no unit"), ("pids=1.5", b"whole number"), ("pids=0", b"greater")):
+                            ("pids=5M", b"takes no unit"), ("pids=1.5", b"whole number"), ("pids=0", b"greater"),
+                            ("pids=5,pids=6", b"pids stands there twice")):
             done = barchan("exec", "--limits", text, "--", "true")
             self.assertEqual(done.returncode, 2, text)
             self.assertIn(words, done.stderr)
@@ -315,7 +316,10 @@ class Run(unittest.TestCase):
         self.assertEqual(self.script("return 256").returncode, 1)
         lost = self.script("local b = require 'barchan' b.spawn(function() error 'lost' end) b.sleep(0.05) collectgarbage()")
         self.assertIn(b"a task failed and nobody waited for it", lost.stderr)
-        self.assertIn(b"No such file", barchan("run", "/no/such.lua").stderr)
+        gone = barchan("run", "/no/such.lua")
+        self.assertEqual((gone.returncode, gone.stderr), (1, b"barchan: cannot read /no/such.lua: No such file or directory\n"))
+        self.assertNotIn(b"traceback", self.script("return {").stderr)
+        self.assertIn(b"without a function 'turn'", self.script("return { trun = print }").stderr)
 
     def test_what_a_callback_gets_wrong_is_said_at_once(self):
         for body, said in (("error('oh')", b"on_connect failed: "), ("return 'yes'", b"got string yes; a.example was refused"),

@@ -411,7 +411,9 @@ class Changes(Case):
             link = b"- l: a symbolic link; they are made when asked for\n"
             self.says(["apply", "--dry-run", id, folder], b"M a\nD b\nA d/\nA d/x\n" + link)
             self.assertEqual(sorted(os.listdir(folder)), ["a", "b", "c"])
-            self.says(["apply", id, folder, "d"], b"A d/\nA d/x\n")
+            done = sandbox("apply", id, folder, "d/", "nosuch", "d/x")
+            self.assertEqual((done.stdout, done.stderr, done.returncode),
+                             (b"A d/\nA d/x\n", b"barchan: nothing has changed at 'nosuch'\n", 1))
             with open(f"{folder}/a", "w") as file:
                 file.write("somebody else's\n")
             done = sandbox("apply", id, folder)

@@ -2,6 +2,7 @@
 -- tests/integration/sandbox_network*_test.c.
 local lu = require "luaunit"
 local barchan = require "barchan"
+local support = require "reload_support"
 
 local T = {}
 
@@ -137,6 +138,10 @@ end
 function T:test_a_question_that_fails_is_a_no()
   local sbx <close> = assert(barchan.sandbox { network = { on_connect = function() error "oh" end } })
   lu.assertStrContains(get(sbx, "a.example").denied[1].rule, "refused when asked")
+end
+
+function T:test_what_is_said_is_text()
+  lu.assertErrorMsgContains("string expected", support.core().host.warn, {})
 end
 
 function T:test_questions_of_two_tasks()

@@ -26,6 +26,7 @@ function profile.limits(text)
     if unit ~= "" and not in_bytes[name] then args.fail("--limits: %s takes no unit", name) end
     if kind == "integer" then value = math.tointeger(value * units[unit]) end
     if not value then args.fail("--limits: %s takes a whole number, got '%s'", name, item) end
+    if parsed[name] then args.fail("--limits: %s stands there twice", name) end
     if value <= 0 then args.fail("--limits: %s must be greater than 0", name) end
     parsed[name] = value
   end

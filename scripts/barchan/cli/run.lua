@@ -26,6 +26,9 @@ local flags = { watch = { type = "flag" } }
 -- What a script returned: a loop is run to its end.
 local function finish(value, ...)
   if script.is_loop(value) then return script.run_loop(value, ...) end
+  if type(value) == "table" then
+    error("the script returned a table without a function 'turn', so there is nothing to run", 0)
+  end
   return value
 end
 
@@ -54,10 +57,16 @@ function command.main(words)
   local dir = path:match("^(.*)/[^/]*$") or "."
   package.path = ("%s/?.lua;%s/?/init.lua"):format(dir, dir)
   arg = { [0] = path, table.unpack(rest) } -- luacheck: globals arg
+  local chunk, problem
+  if not given.watch then
+    chunk, problem = loadfile(path)
+    if not chunk then
+      io.stderr:write("barchan: ", problem, "\n")
+      return 1
+    end
+  end
   local ok, value = xpcall(function()
     if given.watch then return watched(path, rest) end
-    local chunk, problem = loadfile(path)
-    if not chunk then error(problem, 0) end
     return finish(chunk(table.unpack(rest)), table.unpack(rest))
   end, function(err)
     if tool.is_cancelled(err) then return err end

@@ -62,8 +62,9 @@ cp:      a folder is copied with all that is in it, into PATH if that is a folde
 
 changes: A added, M modified, D deleted; --target T names the mount if there are several, --json
 
-apply:   FOLDER may be the mount's source. With PATHs only those. What the host has changed meanwhile is a
-         conflict: exit code 1, and nothing is applied, but with
+apply:   FOLDER may be the mount's source. With PATHs only those; one at which nothing has changed is told,
+         with exit code 1. What the host has changed meanwhile is a conflict: exit code 1, and nothing is
+         applied, but with
          --on-conflict  skip (the others are applied) or overwrite; refuse is the default
          --dry-run      only tell what would happen: A, M, D as above, ! a conflict, - left out
          --links        make symbolic links that stay in the folder, too; --target and --json as above
@@ -325,7 +326,8 @@ function command.main(words)
   local name = table.remove(words, 1)
   if name == "hold" then return require "barchan.cli.hold" () end
   if name == nil then
-    args.fail("create, list, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, resume or kill expected")
+    args.fail("create, list, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, resume or "
+      .. "kill expected")
   end
   if name == "--help" or name == "-h" then error({ help = true }, 0) end
   if not actions[name] then
