@@ -60,7 +60,8 @@ void bl_check_detached(lua_State *L); /* throws in engines that may not have the
 int bl_detached_create(
     lua_State *L);                 /* detached_create(profile as JSON, seconds) -> id | nil, err */
 int bl_detached_ids(lua_State *L); /* detached_ids() -> ids, how many stale ones went | nil, err */
-int bl_sandbox_logs(lua_State *L); /* sandbox:logs(cursor, follow) -> entries, next, dropped | nil, err */
+int bl_sandbox_logs(
+    lua_State *L); /* sandbox:logs(cursor, follow) -> entries, next, dropped | nil, err */
 int bl_sandbox_hold(lua_State *L); /* sandbox:hold() -> hold | nil, err */
 void bl_open_detached(lua_State *L);
 

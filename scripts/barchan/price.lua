@@ -35,6 +35,15 @@ function price.most(given, limits, seconds)
   return per_hour * seconds / HOUR * MICROS
 end
 
+--- Why `seconds` of a sandbox with these limits could cost more than `max_micros`; nil when they cannot.
+---@return string? why
+function price.exceeds(given, limits, seconds, max_micros)
+  local most, missing = price.most(given, limits, seconds)
+  if missing then return ("nothing bounds its cost: limits.%s is missing"):format(missing) end
+  if most <= max_micros then return nil end
+  return ("its lease of %g s could cost %.0f micros; max_cost_micros is %.0f"):format(seconds, most, max_micros)
+end
+
 --- What a sandbox has cost so far, by its usage.
 ---@return integer micros
 function price.cost(given, limits, usage)

@@ -322,18 +322,10 @@ local function check_cost(profile)
   if profile.price then price.check(profile.price) end
   if not profile.max_cost_micros then return true end
   if not profile.price then error("sandbox: option 'max_cost_micros' needs 'price'", 3) end
-  local lease = profile.lease or DEFAULT_LEASE
-  local most, missing = price.most(profile.price, profile.limits or {}, lease)
-  local why
-  if missing then
-    why = ("nothing bounds its cost: limits.%s is missing"):format(missing)
-  elseif most > profile.max_cost_micros then
-    why = ("its lease of %g s could cost %.0f micros; max_cost_micros is %.0f"):format(lease, most,
-      profile.max_cost_micros)
-  else
-    return true
-  end
-  return nil, too_dear("create sandbox: " .. why)
+  local why = price.exceeds(profile.price, profile.limits or {}, profile.lease or DEFAULT_LEASE,
+    profile.max_cost_micros)
+  if why then return nil, too_dear("create sandbox: " .. why) end
+  return true
 end
 
 -- The holder makes the sandbox, as this module does there; then it is connected to like any other.

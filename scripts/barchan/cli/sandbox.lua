@@ -326,8 +326,8 @@ function command.main(words)
   local name = table.remove(words, 1)
   if name == "hold" then return require "barchan.cli.hold" () end
   if name == nil then
-    args.fail("create, list, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, resume or "
-      .. "kill expected")
+    args.fail("create, list, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, resume "
+      .. "or kill expected")
   end
   if name == "--help" or name == "-h" then error({ help = true }, 0) end
   if not actions[name] then
