@@ -41,7 +41,8 @@ function price.exceeds(given, limits, seconds, max_micros)
   local most, missing = price.most(given, limits, seconds)
   if missing then return ("nothing bounds its cost: limits.%s is missing"):format(missing) end
   if most <= max_micros then return nil end
-  return ("its lease of %g s could cost %.0f micros; max_cost_micros is %.0f"):format(seconds, most, max_micros)
+  return ("its lease of %g s could cost %.0f micros; max_cost_micros is %.0f"):format(seconds, most,
+    max_micros)
 end
 
 --- What a sandbox has cost so far, by its usage.
