@@ -34,13 +34,48 @@ bootstrap_build "$top" "$build" -DBARCHAN_TESTS=ON -DBARCHAN_EXAMPLES=ON -DBARCH
 export PATH="/usr/bin:/bin:$PATH"
 export ASAN_OPTIONS="detect_leaks=1:abort_on_error=0"
 export TSAN_OPTIONS="suppressions=$top/tests/support/tsan.supp"
-results=$build/results.xml
-# One at a time: the tests count processes and descriptors of the whole machine.
-status=0
 # ThreadSanitizer wants the addresses of a kernel without much randomisation.
-run=
-[ "$sanitize" != thread ] || run="setarch -R"
-(cd "$build" && $run ctest --output-on-failure --timeout "$timeout" --no-tests=error -R "$filter" -E "$skip" \
-    --output-junit "$results" --test-output-size-passed 1000000 --test-output-size-failed 1000000) || status=$?
-python3 "$top/tests/support/summary.py" "$results" || status=1
+addresses=
+[ "$sanitize" != thread ] || addresses="setarch -R"
+
+names=$(cd "$build" && ctest -N -R "$filter" -E "$skip" | sed -n 's/^ *Test *#[0-9]*: //p')
+[ -n "$names" ] || die "no test has a name that matches '$filter'"
+
+# run_tests NAME [PREFIX...]: those whose names come on standard input, one at a time, for they count processes
+# and descriptors of the whole machine. Their results are NAME.xml.
+run_tests() {
+    place=$build/$1
+    results=$build/$1.xml
+    only=$(paste -s -d '|' | sed 's/[.+]/\\&/g')
+    shift
+    mkdir -p "$place"
+    printf 'subdirs("%s")\n' "$build" >"$place/CTestTestfile.cmake"
+    (cd "$place" && "$@" $addresses ctest --output-on-failure --timeout "$timeout" --no-tests=error -R "^($only)\$" \
+        --output-junit "$results" --test-output-size-passed 1000000 --test-output-size-failed 1000000)
+}
+
+# What runs again as an ordinary user, when it is root who tests, runs beside the rest where it can have a machine of
+# its own as far as it sees: processes, /run and /tmp. Its output comes when the rest is done.
+as_user='[-_]as[-_]user$'
+apart='mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"'
+alone="unshare --mount --pid --fork --kill-child --mount-proc sh -c"
+case $top/ in
+/tmp/* | /run/*) can=no ;;
+*) can=$($alone "$apart" sh echo yes 2>/dev/null || true) ;;
+esac
+status=0
+if [ "$can" = yes ] && printf '%s\n' "$names" | grep -q "$as_user" && printf '%s\n' "$names" | grep -qv "$as_user"; then
+    (printf '%s\n' "$names" | grep "$as_user" | run_tests as_user $alone "$apart" sh) >"$build/as_user.log" 2>&1 &
+    beside=$!
+    trap 'kill "$beside" 2>/dev/null' EXIT
+    trap 'exit 130' INT TERM
+    printf '%s\n' "$names" | grep -v "$as_user" | run_tests plain || status=$?
+    wait "$beside" || status=$?
+    trap - EXIT
+    cat "$build/as_user.log"
+    python3 "$top/tests/support/summary.py" "$build/plain.xml" "$build/as_user.xml" || status=1
+else
+    printf '%s\n' "$names" | run_tests plain || status=$?
+    python3 "$top/tests/support/summary.py" "$build/plain.xml" || status=1
+fi
 exit $status

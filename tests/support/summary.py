@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Adds up what the test programs of one ctest run reported.
+"""Adds up what the test programs of ctest's runs reported.
 
-Reads ctest's JUnit file and, in each program's output, the closing lines of libcheck, luaunit,
+Reads its JUnit files and, in each program's output, the closing lines of libcheck, luaunit,
 unittest, or a plain "N passed, N failed, N skipped". Prints one such line; fails when a test failed or
 a program ended badly without saying which test did.
 """
@@ -38,9 +38,9 @@ def count(text):
     return passed - marks, failed, skipped + marks
 
 
-def main(path):
+def main(paths):
     total = [0, 0, 0]
-    for case in ET.parse(path).getroot().iter("testcase"):
+    for case in (case for path in paths for case in ET.parse(path).getroot().iter("testcase")):
         text = "".join(case.itertext())
         numbers = count(text)
         status = case.get("status")
@@ -59,4 +59,4 @@ def main(path):
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1:]))
