@@ -11,9 +11,10 @@ typedef struct bc_http_room {
     barchan_runtime *rt;
     CURLM *multi;
     bc_timer *timer;
-    bc_http *requests; /* those that curl works on */
-    int64_t now_ms;    /* when curl was last called */
-    int has_unwatched; /* one of them is so */
+    bc_http *requests;       /* those that curl works on */
+    int64_t now_ms;          /* when curl was last called */
+    int has_unwatched;       /* one of them is so */
+    int reads_raise_nothing; /* no SIGPIPE where a socket has something to read */
 } bc_http_room;
 
 struct bc_http {

@@ -44,7 +44,7 @@ void bc_defer_schedule(barchan_runtime *rt, bc_defer *defer, bc_defer_fn fn)
     defer->prev = rt->ready.prev;
     rt->ready.prev->next = defer;
     rt->ready.prev = defer;
-    bc_runtime_changed(rt);
+    bc_runtime_due(rt);
 }
 
 void bc_defer_cancel(bc_defer *defer)
@@ -89,6 +89,13 @@ void bc_runtime_changed(barchan_runtime *rt)
     if (rt->exported && !rt->pumping) bc_runtime_kick(rt);
 }
 
+void bc_runtime_due(barchan_runtime *rt)
+{
+    if (!rt->exported || rt->pumping || rt->told) return;
+    rt->told = 1;
+    bc_runtime_kick(rt);
+}
+
 static int add_to_epoll(int epoll_fd, int fd)
 {
     struct epoll_event event = {.events = EPOLLIN};
@@ -103,6 +110,7 @@ static void rearm(barchan_runtime *rt)
         rt->changed = 0;
         uv_run(&rt->loop, UV_RUN_NOWAIT);
     }
+    rt->told = 0;
     uv_update_time(&rt->loop);
     int ready = rt->ready.next != &rt->ready || bc_posts_waiting(rt);
     int timeout = ready ? 0 : uv_backend_timeout(&rt->loop);
@@ -142,7 +150,8 @@ static int collect_and_dispatch(barchan_runtime *rt)
 {
     rt->changed = 0;
     uv_run(&rt->loop, UV_RUN_NOWAIT);
-    return bc_posts_run(rt) + dispatch(rt);
+    int count = bc_posts_run(rt) + dispatch(rt);
+    return count + dispatch(rt); /* what came in is most often handed on once */
 }
 
 /* Waits until libuv has something to do, at most timeout_ms (-1: no limit). */
@@ -157,11 +166,19 @@ static void wait_ready(barchan_runtime *rt, int timeout_ms)
     uv_update_time(&rt->loop);
 }
 
+/* Something is there already, or not registered yet; otherwise looking before waiting would be for
+ * nothing, and each look is a system call. */
+static int has_work(const barchan_runtime *rt)
+{
+    return rt->changed || rt->ready.next != &rt->ready || uv_backend_timeout(&rt->loop) == 0;
+}
+
 static int pump(barchan_runtime *rt, int timeout_ms)
 {
+    int count = 0;
     rt->pumping++;
     uv_update_time(&rt->loop);
-    int count = collect_and_dispatch(rt);
+    if (timeout_ms == 0 || has_work(rt) || bc_posts_waiting(rt)) count = collect_and_dispatch(rt);
     if (count == 0 && timeout_ms != 0 && rt->ready.next == &rt->ready) {
         wait_ready(rt, timeout_ms);
         count = collect_and_dispatch(rt);

@@ -17,7 +17,8 @@ struct barchan_runtime {
     bc_defer ready; /* list head: what the next dispatch runs, in order */
     int dispatching;
     int pumping;  /* inside uv_run or a dispatch: no kick is needed */
-    int changed;  /* a watch or timer changed since libuv last saw them */
+    int changed;  /* a watch changed since libuv last saw them */
+    int told;     /* the host's loop has been told that something is due */
     int ending;   /* being destroyed: nothing new may begin */
     int exported; /* the host has asked for the descriptor */
     int epoll_fd; /* of {libuv's descriptor, timer_fd}; -1 until asked for */
@@ -50,7 +51,9 @@ void bc_posts_end(barchan_runtime *rt);
 /* Makes the runtime's descriptors readable. */
 void bc_runtime_kick(barchan_runtime *rt);
 
-/* Tells the runtime that a watch or timer changed: the host's loop must pump soon. */
+/* Tells the runtime that a watch changed, or that something is due or will be at another time: the
+ * host's loop must pump soon. */
 void bc_runtime_changed(barchan_runtime *rt);
+void bc_runtime_due(barchan_runtime *rt);
 
 #endif

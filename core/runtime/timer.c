@@ -46,7 +46,7 @@ void bc_timer_set(bc_timer *timer, int64_t after_ms)
     /* libuv counts from the loop's own time, which is old when a callback took long. */
     uv_update_time(&timer->rt->loop);
     uv_timer_start(&timer->timer, on_timer, (uint64_t)after_ms, 0);
-    bc_runtime_changed(timer->rt);
+    bc_runtime_due(timer->rt);
 }
 
 static void on_closed(uv_handle_t *handle)

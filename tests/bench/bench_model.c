@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <jansson.h>
+#include <netinet/tcp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -26,6 +27,7 @@ enum {
     MESSAGES = 200,
     GROWTH = 10,
     PIECES = 150,
+    PAUSE_US = 200, /* between pieces that are sent one by one */
     MAX_TURNS = 100000,
     STREAMS = 500,
     MAX_BODY = 1 << 20
@@ -41,9 +43,10 @@ static json_t *whole; /* the longest request */
 static char *requests[GROWTH], base_url[64];
 static size_t request_len[GROWTH];
 
-/* The bodies of the first requests, for libcurl to send again. */
+/* The bodies of the first requests, for libcurl to send again; and how the server sends. */
 static struct shared {
     int count;
+    int by_piece; /* each event by itself, as it comes from a model; else all at once */
     size_t len[GROWTH];
     char body[GROWTH][MAX_BODY];
 } * shared;
@@ -62,7 +65,8 @@ static _Noreturn void die(const char *what)
 /* ---- the server: a child, so that its time is its own ---- */
 
 static char answer[1 << 16];
-static size_t answer_len;
+static size_t answer_len, event_end[PIECES + 8];
+static int event_count;
 
 static void __attribute__((format(printf, 1, 2))) add_event(const char *format, ...)
 {
@@ -73,6 +77,7 @@ static void __attribute__((format(printf, 1, 2))) add_event(const char *format, 
     va_end(args);
     answer_len += (size_t)snprintf(answer + answer_len, sizeof answer - answer_len, "%x\r\n%s\r\n",
                                    (unsigned)len, event);
+    event_end[event_count++] = answer_len;
 }
 
 static void make_answer(void)
@@ -99,6 +104,16 @@ static void make_answer(void)
     add_event("data: {\"type\":\"message_stop\"}\n\n%s", "");
     memcpy(answer + answer_len, "0\r\n\r\n", 5);
     answer_len += 5;
+    event_end[event_count - 1] = answer_len;
+}
+
+static void send_by_piece(int fd)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE_US * 1000};
+    for (int i = 0, at = 0; i < event_count; at = (int)event_end[i++]) {
+        if (i > 0) nanosleep(&pause, NULL);
+        send(fd, answer + at, event_end[i] - (size_t)at, MSG_NOSIGNAL);
+    }
 }
 
 /* One request of a kept connection; 0 at its end. */
@@ -139,9 +154,13 @@ static _Noreturn void serve(int listener)
         }
         static char bytes[MAX_BODY];
         prctl(PR_SET_PDEATHSIG, SIGKILL);
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
         while (read_request(fd, bytes)) {
             int half = strstr(bytes, "stay open") != NULL;
-            send(fd, answer, half ? answer_len / 2 : answer_len, MSG_NOSIGNAL);
+            if (shared->by_piece)
+                send_by_piece(fd);
+            else
+                send(fd, answer, half ? answer_len / 2 : answer_len, MSG_NOSIGNAL);
         }
         _exit(0);
     }
@@ -303,8 +322,9 @@ static int by_size(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void measure(int turns)
+static void measure(int turns, int by_piece)
 {
+    shared->by_piece = by_piece;
     double *samples[ROWS];
     for (int row = 0; row < ROWS; row++) {
         samples[row] = calloc((size_t)turns, sizeof(double));
@@ -319,8 +339,10 @@ static void measure(int turns)
     }
     for (int row = 0; row < ROWS; row++)
         qsort(samples[row], (size_t)turns, sizeof(double), by_size);
-    printf("request %zu bytes, answer %zu bytes in %d events; processor time, median of %d\n",
-           shared->len[GROWTH / 2], answer_len, PIECES + 5, turns);
+    printf(
+        "request %zu bytes, answer %zu bytes in %d events, sent %s; processor time, median of %d\n",
+        shared->len[GROWTH / 2], answer_len, event_count, by_piece ? "one by one" : "all at once",
+        turns);
     for (int row = 0; row < ROWS; row++) {
         printf("%-26s %8.0f us  %6.2f\n", rows[row].name, samples[row][turns / 2],
                samples[row][turns / 2] / samples[0][turns / 2]);
@@ -387,7 +409,9 @@ int main(int argc, char **argv)
         by_c(turn); /* the server keeps its body */
     open_curl();
     open_engine();
-    measure(turns);
+    measure(turns, 0);
+    measure(turns, 1);
+    shared->by_piece = 0;
     measure_streams();
     barchan_engine_destroy(engine);
     barchan_model_destroy(model);

@@ -319,7 +319,6 @@ class Run(unittest.TestCase):
         gone = barchan("run", "/no/such.lua")
         self.assertEqual((gone.returncode, gone.stderr), (1, b"barchan: cannot read /no/such.lua: No such file or directory\n"))
         self.assertNotIn(b"traceback", self.script("return {").stderr)
-        self.assertIn(b"without a function 'turn'", self.script("return { trun = print }").stderr)
 
     def test_what_a_callback_gets_wrong_is_said_at_once(self):
         for body, said in (("error('oh')", b"on_connect failed: "), ("return 'yes'", b"got string yes; a.example was refused"),

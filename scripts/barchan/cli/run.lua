@@ -26,9 +26,6 @@ local flags = { watch = { type = "flag" } }
 -- What a script returned: a loop is run to its end.
 local function finish(value, ...)
   if script.is_loop(value) then return script.run_loop(value, ...) end
-  if type(value) == "table" then
-    error("the script returned a table without a function 'turn', so there is nothing to run", 0)
-  end
   return value
 end
 
