@@ -186,6 +186,8 @@
 
 /* Detached sandboxes. Connections to a holder at a time: each costs it a reader's memory. */
 #define BC_HOLD_MAX_CLIENTS 64
+/* Further ones, which may ask and end it, but start nothing. */
+#define BC_HOLD_SPARE_CLIENTS 8
 /* Who connects speaks at once. */
 #define BC_HOLD_HELLO_MS 5000
 /* What commands printed, the last of it: a few screens for a person, little beside a sandbox. */
@@ -219,6 +221,8 @@
 #define BC_EGRESS_CONNECT_MS 10000
 /* How long a refused program has to say what it speaks, and then to read why. */
 #define BC_EGRESS_LINGER_MS 2000
+/* How long a server's answer may pause for a program that says no more: most likely it has gone. */
+#define BC_EGRESS_LEFT_MS 30000
 /* Hosts and ports that a person is asked about, for each sandbox. */
 #define BC_EGRESS_MAX_QUESTIONS 256
 /* Hosts that a profile gives addresses of, like lines of /etc/hosts. */

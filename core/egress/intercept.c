@@ -154,6 +154,15 @@ int bc_intercept_write(bc_intercept *x, int side, const char *data, size_t len)
     return rc == 1 && n == len ? 0 : -1; /* memory always takes all of it */
 }
 
+void bc_intercept_leave(bc_intercept *x)
+{
+    if (x->left) return;
+    x->left = true;
+    ERR_clear_error();
+    SSL_shutdown(x->ssl[OUTER]);
+    ERR_clear_error();
+}
+
 size_t bc_intercept_waiting(const bc_intercept *x, int side)
 {
     return BIO_ctrl_pending(x->out[side]);

@@ -48,6 +48,7 @@ typedef struct bc_intercept {
     bc_response_stream response;
     bc_buf answer; /* between the two of them */
     bool last;     /* no request follows the one that is under way, or was */
+    bool left;     /* the program says no more, and the server has been told */
     bool closing;  /* all that is for the program waits to be sent */
 } bc_intercept;
 
@@ -67,6 +68,8 @@ bool bc_intercept_shake(bc_intercept *intercept);
 int bc_intercept_read(bc_intercept *intercept, int side, char *to, size_t room);
 /* Negative: it cannot go on. */
 int bc_intercept_write(bc_intercept *intercept, int side, const char *data, size_t len);
+/* Tells the server that nothing more comes, for it to end what nobody waits for. */
+void bc_intercept_leave(bc_intercept *intercept);
 /* How much waits to be sent there. */
 size_t bc_intercept_waiting(const bc_intercept *intercept, int side);
 

@@ -53,8 +53,8 @@ static bool may_pass(bc_intercept *x, const bc_request_head *head)
         respond(x, BARCHAN_NETWORK_DENIED);
         return false;
     }
-    /* HTTP/1.0: some servers would take their first one. */
-    if (head->host[0] == '\0') why = "a request without Host on a host with secrets";
+    /* Its answers have no end that could be told from one that was cut off, within a value, say. */
+    if (head->minor == 0) why = "HTTP/1.0 on a host with secrets; HTTP/1.1 is needed";
     if (head->absolute) why = "a request with a whole URL, as for a proxy, on a host with secrets";
     if (head->upgrade) why = "a request for another protocol on a host with secrets";
     if (strcmp(head->method, "TRACE") == 0) why = "TRACE on a host with secrets";
@@ -121,29 +121,51 @@ static void pass_body(bc_intercept *x, const char *data, size_t len)
     if (bc_intercept_write(x, OUTER, data, len) < 0) bc_relay_abort(x->relay);
 }
 
-/* One head, or a piece of a body. False: it has to wait. */
+/* How much of a body there is, up to a record of TLS: chunks can be as small as a byte. */
+static size_t measure_body(bc_intercept *x, bc_sniff *seen)
+{
+    const char *data = bc_buf_data(&x->request);
+    size_t all = 0, used, len = x->request.len;
+    while (all < len && all < BC_INTERCEPT_PIECE && !bc_request_stream_is_between(&x->requests)) {
+        *seen = bc_request_stream_step(&x->requests, data + all, len - all, &used);
+        if (*seen == BC_SNIFF_BAD || used == 0) break;
+        all += used;
+    }
+    return all;
+}
+
+/* A piece of a body. False: it has to wait. */
+static bool pass_more(bc_intercept *x)
+{
+    bc_sniff seen = BC_SNIFF_MORE;
+    size_t used = measure_body(x, &seen);
+    if (used > 0) pass_body(x, bc_buf_data(&x->request), used);
+    if (x->relay->stage != STAGE_OPEN) return true;
+    bc_buf_consume(&x->request, used);
+    if (seen != BC_SNIFF_BAD) return used > 0;
+    /* In the body of one that has its answer: another would belong to no request. */
+    if (!x->response.waiting) x->response.begun = true;
+    deny(x, "a malformed HTTP request");
+    return true;
+}
+
+/* A head, or a piece of a body. False: it has to wait. */
 static bool pass_request(bc_intercept *x)
 {
     size_t used;
-    bool between = bc_request_stream_is_between(&x->requests);
-    if (between && (x->response.waiting || x->last)) return false; /* one after another */
-    if (between && !bc_egress_can_tell(x->relay->egress)) return false;
+    if (!bc_request_stream_is_between(&x->requests)) return pass_more(x);
+    if (x->response.waiting || x->last) return false; /* one after another */
+    if (!bc_egress_can_tell(x->relay->egress)) return false;
     const char *data = bc_buf_data(&x->request);
     bc_sniff seen = bc_request_stream_step(&x->requests, data, x->request.len, &used);
     if (seen == BC_SNIFF_BAD) {
-        /* In the body of one that has its answer: another would belong to no request. */
-        if (!between && !x->response.waiting) x->response.begun = true;
         deny(x, "a malformed HTTP request");
         return true;
     }
     if (used == 0) return false;
-    if (seen == BC_SNIFF_DONE) {
-        if (may_pass(x, &x->requests.head)) pass_head(x, &x->requests.head, data);
-    } else {
-        pass_body(x, data, used);
-    }
-    if (x->relay->stage != STAGE_OPEN) return true;
-    bc_buf_consume(&x->request, used);
+    if (seen == BC_SNIFF_DONE && may_pass(x, &x->requests.head))
+        pass_head(x, &x->requests.head, data);
+    if (x->relay->stage == STAGE_OPEN) bc_buf_consume(&x->request, used);
     return true;
 }
 
@@ -152,6 +174,7 @@ static void end_inside(bc_intercept *x)
 {
     bool between = bc_request_stream_is_between(&x->requests);
     bool waits_to_begin = x->request.len > 0 && x->relay->egress->hushed;
+    if (between && x->response.waiting) bc_intercept_leave(x);
     if (between && (x->response.waiting || waits_to_begin)) return;
     if (between && x->request.len == 0) {
         say_goodbye(x);
@@ -204,7 +227,7 @@ static void end_outside(bc_intercept *x, bool goodbye)
         say_goodbye(x);
         return;
     }
-    if (bc_response_end(&x->response, &x->answer) < 0) {
+    if (bc_response_end(&x->response, !goodbye, &x->answer) < 0) {
         fail(x, x->response.why);
         return;
     }

@@ -2,6 +2,7 @@
 #include <openssl/bio.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include "base/limits.h"
 #include "egress/intercept.h"
 #include "egress/relay.h"
@@ -82,6 +83,16 @@ static int both(bc_intercept *x, int (*act)(bc_intercept *, int))
     return outer < 0 ? -1 : inner | outer;
 }
 
+/* As of other connections: the end of what the program says is passed on. */
+static void say_less(bc_intercept *x)
+{
+    bc_relay *relay = x->relay;
+    bc_timer_set(relay->timer, BC_EGRESS_LEFT_MS);
+    if (relay->flows[INNER].shut || bc_intercept_waiting(x, OUTER) > 0) return;
+    relay->flows[INNER].shut = 1;
+    shutdown(relay->fds[OUTER], SHUT_WR);
+}
+
 static void settle(bc_intercept *x)
 {
     bc_relay *relay = x->relay;
@@ -94,6 +105,7 @@ static void settle(bc_intercept *x)
         bc_relay_abort(relay);
     } else {
         if (x->closing) bc_timer_set(relay->timer, BC_EGRESS_LINGER_MS);
+        if (x->left && !x->closing) say_less(x);
         bc_intercept_wait(relay);
     }
 }

@@ -112,9 +112,11 @@ static bc_moved look(bc_relay *relay)
     bc_sniff seen =
         bc_relay_look(relay, flow->held == NULL ? nothing : flow->held, flow->len, flow->ended);
     if (seen == BC_SNIFF_MORE) return BC_WAITS;
-    if (seen == BC_SNIFF_DONE && relay->tls) {
-        bc_bound_host *bound = bc_secrets_bound(relay->egress->secrets, relay->host, relay->port);
-        if (bound != NULL) return bc_intercept_begin(relay, bound) < 0 ? BC_FAILED : BC_MOVED;
+    bc_bound_host *bound = bc_secrets_bound(relay->egress->secrets, relay->host, relay->port);
+    if (seen == BC_SNIFF_DONE && bound != NULL && flow->len > 0) {
+        if (relay->tls) return bc_intercept_begin(relay, bound) < 0 ? BC_FAILED : BC_MOVED;
+        bc_relay_deny(relay, "only TLS is spoken with a host with secrets", "");
+        seen = BC_SNIFF_BAD;
     }
     if (seen == BC_SNIFF_DONE) seen = look_further(relay);
     if (seen == BC_SNIFF_BAD) return refuse(relay);

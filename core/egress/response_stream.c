@@ -9,7 +9,7 @@ enum { HEAD, BODY, CHUNK_LINE, CHUNK, CHUNK_END, TRAILER, UNTIL_END };
 typedef struct answer {
     int status;
     bool chunked, coded, has_length;
-    bool partial, wide; /* of a body, or of a delta of it; in a charset that is not ASCII's */
+    bool partial, odd; /* of a body, or of a delta of it; in a charset that may not be like ASCII */
     int64_t length;
     int minor;
 } answer;
@@ -83,32 +83,37 @@ static bool read_length(const char *value, size_t len, answer *out)
     return true;
 }
 
-/* Whether the charset at `text` is one of those that write a value in other bytes than ASCII's:
- * "utf-16le", "csUCS2", … */
-static bool is_wide(const char *text, size_t len)
+/* Whether the charset at `text` is known to write ASCII as ASCII: "UTF-8", "csISOLatin1", … What is
+ * not could be of EBCDIC's family, of UTF-16's, or UTF-7. */
+static bool is_like_ascii(const char *text, size_t len)
 {
-    static const char *const wide[] = {"utf16",   "utf32",    "utf7",   "utfebcdic", "ucs",
-                                       "unicode", "iso10646", "ibm037", "cp037"};
+    static const char *const known[] = {
+        "utf8",    "ascii",   "usascii", "ansix34", "iso8859",    "isolatin", "latin",
+        "windows", "cp125",   "cp437",   "cp85",    "cp86",       "cp874",    "cp93",
+        "cp94",    "cp95",    "ibm437",  "ibm85",   "ibm86",      "koi8",     "gb2312",
+        "gbk",     "gb18030", "big5",    "euc",     "shiftjis",   "sjis",     "ms932",
+        "ksc5601", "iso2022", "tis620",  "mac",     "userdefined"};
     char name[24];
     size_t n = 0;
-    for (size_t i = 0; i < len && text[i] != ';' && n < sizeof name - 1; i++) {
+    for (size_t i = 0; i < len && text[i] != ';' && text[i] != ',' && n < sizeof name - 1; i++) {
         char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
         if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) name[n++] = c;
     }
     name[n] = '\0';
     size_t skip = name[0] == 'x' ? 1 : strncmp(name, "cs", 2) == 0 ? 2 : 0;
-    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
-        if (strncmp(name + skip, wide[i], strlen(wide[i])) == 0) return true;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (strncmp(name + skip, known[i], strlen(known[i])) == 0) return true;
     }
-    return false;
+    return n == 0;
 }
 
-static bool has_wide_charset(const char *type, size_t len)
+static bool has_odd_charset(const char *type, size_t len)
 {
     static const char word[] = "charset";
     const size_t n = sizeof word - 1;
     for (size_t i = 0; i + n < len; i++) {
-        if (bc_same_word(type + i, n, word) && is_wide(type + i + n, len - i - n)) return true;
+        if (bc_same_word(type + i, n, word) && !is_like_ascii(type + i + n, len - i - n))
+            return true;
     }
     return false;
 }
@@ -122,8 +127,8 @@ static void look_for_unsearchable(const char *name, size_t name_len, const char 
         out->coded = true;
     if (bc_same_word(name, name_len, "content-range") || bc_same_word(name, name_len, "im"))
         out->partial = true;
-    if (bc_same_word(name, name_len, "content-type") && has_wide_charset(value, len))
-        out->wide = true;
+    if (bc_same_word(name, name_len, "content-type") && has_odd_charset(value, len))
+        out->odd = true;
 }
 
 static bool read_field(const char *line, size_t len, answer *out)
@@ -181,7 +186,7 @@ static int begin_body(bc_response_stream *stream, const answer *a)
     if (a->coded) return refuse(stream, "the server's answer has a content coding");
     if (a->partial || a->status == 206 || a->status == 226)
         return refuse(stream, "the server's answer is a part of one");
-    if (a->wide) return refuse(stream, "the server's answer is in a charset unlike ASCII");
+    if (a->odd) return refuse(stream, "the server's answer is in a charset unlike ASCII");
     stream->left = a->length;
     if (a->chunked) {
         stream->state = CHUNK_LINE;
@@ -391,9 +396,11 @@ bool bc_response_is_silent(const bc_response_stream *stream)
            stream->interim == 0;
 }
 
-int bc_response_end(bc_response_stream *stream, bc_buf *out)
+int bc_response_end(bc_response_stream *stream, bool cut_off, bc_buf *out)
 {
     if (!stream->waiting) return 0;
-    if (stream->state == UNTIL_END) return end_body(stream, out, false);
-    return refuse(stream, "the server ended within its answer");
+    if (stream->state != UNTIL_END) return refuse(stream, "the server ended within its answer");
+    /* What is held back may be the beginning of a value, whose rest did not come. */
+    if (cut_off) bc_redactor_forget(&stream->redactor);
+    return end_body(stream, out, false);
 }

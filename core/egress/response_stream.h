@@ -49,7 +49,7 @@ int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *
 int bc_response_feed(bc_response_stream *stream, const char *data, size_t len, bc_buf *out);
 /* A request waits, and not a byte of its answer has come. */
 bool bc_response_is_silent(const bc_response_stream *stream);
-/* The server says no more. Negative: in the midst of an answer. */
-int bc_response_end(bc_response_stream *stream, bc_buf *out);
+/* The server says no more; cut_off: without TLS's goodbye. Negative: in the midst of an answer. */
+int bc_response_end(bc_response_stream *stream, bool cut_off, bc_buf *out);
 
 #endif

@@ -239,6 +239,17 @@ static void note_wishes(rewrite *r, span name, span value)
         r->expects |= bc_same_word(value.data, value.len, "100-continue");
 }
 
+/* Servers may write in the charset that a type asks for, as in "text/plain;charset=IBM500". */
+static bool asks_for_charset(span name, span value)
+{
+    static const char word[] = "charset";
+    if (!bc_same_field(name.data, name.len, "accept")) return false;
+    for (size_t i = 0; i + sizeof word - 1 <= value.len; i++) {
+        if (bc_same_word(value.data + i, sizeof word - 1, word)) return true;
+    }
+    return false;
+}
+
 static int write_field(rewrite *r, span line, bc_buf *out)
 {
     span name, value;
@@ -250,7 +261,7 @@ static int write_field(rewrite *r, span line, bc_buf *out)
     look_for_strays(r, line);
     note_wishes(r, name, value);
     if (is_written_anew(name) || bc_secret_is_never_sent(name.data, name.len) ||
-        makes_another_request(name))
+        makes_another_request(name) || asks_for_charset(name, value))
         return 0;
     int rc = bc_buf_append(out, line.data, line.len);
     return rc == 0 ? bc_buf_append_string(out, "\r\n") : rc;

@@ -72,7 +72,7 @@ static int open_base(char *shown, size_t cap, char *name, size_t name_cap, barch
 
 static int open_dir(barchan_error *err)
 {
-    char shown[256], name[32];
+    char shown[256], name[32], ours[300];
     cleanup_close int base = open_base(shown, sizeof shown, name, sizeof name, err);
     if (base < 0) return base;
     /* As root others may pass through: the registries of the launcher lie beside it. */
@@ -80,7 +80,8 @@ static int open_dir(barchan_error *err)
     cleanup_close int barchan =
         bc_own_dir_open(base, name, geteuid() == 0 ? 0755 : 0700, shown, variable, err);
     if (barchan < 0) return barchan;
-    int fd = bc_own_dir_open(barchan, "sandboxes", 0700, shown, variable, err);
+    snprintf(ours, sizeof ours, "%s/%s", shown, name);
+    int fd = bc_own_dir_open(barchan, "sandboxes", 0700, ours, variable, err);
     if (fd >= 0) fchmod(fd, 0700);
     return fd;
 }

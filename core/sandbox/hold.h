@@ -38,6 +38,7 @@ struct bc_hold_client {
     bc_hold *hold;
     bc_channel *channel; /* NULL once it is cut off */
     bc_timer *hello;     /* until it has said who it is */
+    int spare;           /* one too many: it may ask and end the sandbox */
     int greeted;
     int told; /* that the sandbox has ended: nothing follows */
     uint32_t last_stream;

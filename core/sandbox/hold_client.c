@@ -160,7 +160,8 @@ void bc_hold_accept(bc_hold *hold, int fd)
         return;
     }
     bc_timer_set(client->hello, BC_HOLD_HELLO_MS);
-    if (hold->client_count > BC_HOLD_MAX_CLIENTS) {
-        fail(client, BC_WIRE_ELIMIT, "64 programs are connected to it already");
+    client->spare = hold->client_count > BC_HOLD_MAX_CLIENTS;
+    if (hold->client_count > BC_HOLD_MAX_CLIENTS + BC_HOLD_SPARE_CLIENTS) {
+        fail(client, BC_WIRE_ELIMIT, "too many programs are connected to it");
     }
 }

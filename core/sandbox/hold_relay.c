@@ -194,10 +194,12 @@ static const bc_stream_ops relay_ops = {.on_frame = on_frame, .on_lost = on_lost
 
 /* ---- requests ---- */
 
-/* The sandbox can have no more streams: the answer that process 1 would give. */
+/* The answer that process 1 would give where there can be no more streams. */
 static void refuse(bc_hold_client *client, const bc_frame *frame)
 {
-    static const char words[] = "too many commands and file operations run in the sandbox";
+    const char *words = client->spare
+                            ? "64 programs are connected to it already: no more may use it"
+                            : "too many commands and file operations run in the sandbox";
     unsigned char bytes[256];
     bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
     uint32_t type = BC_FRAME_ANSWER;
@@ -213,7 +215,7 @@ static void refuse(bc_hold_client *client, const bc_frame *frame)
             bc_wire_put_u64(&out, 0);
             bc_wire_put_u32(&out, 0);
         }
-        bc_wire_put_string(&out, words, sizeof words - 1);
+        bc_wire_put_string(&out, words, strlen(words));
     }
     bc_hold_send(client, type, frame->stream, bytes, out.len, NULL, 0);
 }
@@ -285,7 +287,8 @@ int bc_relay_request(bc_hold_client *client, const bc_frame *frame)
     client->last_stream = frame->stream;
     if (frame->type == BC_FRAME_EXEC && !bc_hold_exec_is_valid(bc_wire_read(frame))) return -1;
     if (frame->type == BC_FRAME_FILE && !bc_hold_file_is_valid(bc_wire_read(frame))) return -1;
-    bc_relay *relay = calloc(1, sizeof *relay);
+    int barred = client->spare && frame->type != BC_FRAME_ASK;
+    bc_relay *relay = barred ? NULL : calloc(1, sizeof *relay);
     if (relay == NULL) {
         refuse(client, frame);
         return 0;

@@ -66,9 +66,9 @@ int barchan_sandbox_set_network(barchan_sandbox *sbx, barchan_network network,
     const char *why = NULL;
     if (sbx == NULL) return bc_error_set(err, BARCHAN_EINVAL, "sandbox is needed");
     if (network == BARCHAN_NETWORK_OFF) {
-        return bc_error_set(
-            err, BARCHAN_EINVAL,
-            "set network: it cannot be off; an empty allow-list refuses everything");
+        return bc_error_set(err, BARCHAN_EINVAL,
+                            "set network: it cannot be off; an empty allow-list refuses what no "
+                            "answer of on_connect has allowed");
     }
     if (sbx->egress == NULL) why = "the sandbox was made without a network";
     if (sbx->connection != NULL) why = "the sandbox is detached, and its holder decides";

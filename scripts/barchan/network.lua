@@ -128,7 +128,7 @@ function network.set(handle, given)
   if given == nil then error("set_network: a mode or a table expected, got nil", 3) end
   local mode, rules = network.check(given)
   if mode == "off" then
-    error("set_network: \"off\" is for new sandboxes; { allow = {} } refuses everything from now on", 3)
+    error("set_network: \"off\" is for new sandboxes; { allow = {} } lists nothing from now on", 3)
   end
   return handle:set_network { network = mode, network_rules = rules }
 end

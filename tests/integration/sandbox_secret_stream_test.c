@@ -109,7 +109,75 @@ START_TEST(frames_are_written_anew)
 }
 END_TEST
 
+/* A record for each chunk, and three for its line, byte and end, would keep everybody waiting. */
+START_TEST(a_body_in_tiny_chunks_is_gathered)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    put_raw(
+        "send(head('POST /echo/length', 'Transfer-Encoding: chunked\\r\\n') + '1\\r\\na\\r\\n' * "
+        "20000 + '0\\r\\n\\r\\n')\n"
+        "print(receive(5).count('1\\r\\na'))\n");
+    shell("python3 raw.py $AT", "20000\n");
+    ck_assert_int_le(tls_records(server), 200);
+}
+END_TEST
+
+static int has_gone(void *ud)
+{
+    return tls_has_seen(server, "<gone>") == *(const int *)ud;
+}
+
+/* A server hears that its client has left, as without us. */
+START_TEST(what_nobody_waits_for_is_given_up)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell("for i in 1 2; do curl -sS -m 0.5 " AUTH "$AT/wait; done 2>&1", "timed out");
+    ck_assert(wait_until(has_gone, &(int){2}, 10000));
+    shell("curl -sS " AUTH "$AT/wait & sleep 0.5; kill -9 $!; wait", NULL);
+    ck_assert(wait_until(has_gone, &(int){3}, 10000));
+    ck_assert_int_eq(told("connected served.example"), told("closed served.example"));
+    /* One that says no more and reads on has its answer. */
+    put_raw("i, o = ssl.MemoryBIO(), ssl.MemoryBIO()\n"
+            "c = ssl.create_default_context().wrap_bio(i, o, server_hostname='served.example')\n"
+            "s = socket.create_connection(('served.example', PORT))\n"
+            "def until(act, *words):\n"
+            "    while True:\n"
+            "        try: return act(*words)\n"
+            "        except ssl.SSLWantReadError: pass\n"
+            "        s.sendall(o.read()); i.write(s.recv(65536))\n"
+            "until(c.do_handshake); c.write(head('GET /echo/length', auth()).encode())\n"
+            "try: c.unwrap()\n"
+            "except ssl.SSLWantReadError: pass\n"
+            "print(until(c.read, 4096).decode(), until(c.read, 4096).decode())\n");
+    shell("python3 raw.py $AT", "Bearer ****");
+}
+END_TEST
+
 /* ---- answers ---- */
+
+START_TEST(an_answer_that_breaks_off_in_a_value)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    put_raw("send(head('GET /broken', auth())); print(receive(2))\n");
+    shell("python3 raw.py $AT; true", "200 OK");
+    shell("python3 raw.py $AT | grep -c s3cr3t", "0\n");
+    shell("curl -s --http1.0 -o body " AUTH "$AT/echo/end; cat body", "HTTP/1.0 on a host");
+}
+END_TEST
+
+/* Otherwise a server that takes something else first could be spoken to around us. */
+START_TEST(nothing_but_tls)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell("curl -sS http${AT#https}/", "only TLS is spoken with a host with secrets");
+    put_raw("s = socket.create_connection(('served.example', PORT))\n"
+            "s.sendall(b'PROXY TCP4 1.2.3.4 1.2.3.4 1 1\\r\\n')\n"
+            "print(receive(2))\n");
+    shell("python3 raw.py $AT", "\n");
+    ck_assert_int_eq(told("denied served.example"), 2);
+    ck_assert_int_eq(tls_has_seen(server, "GET"), 0);
+}
+END_TEST
 
 static void on_log_ended(barchan_exec *exec, barchan_exec_result *result, void *ud)
 {
@@ -228,6 +296,10 @@ END_TEST
 int main(void)
 {
     const TTest *const tests[] = {a_request_with_a_body_is_the_last,
+                                  a_body_in_tiny_chunks_is_gathered,
+                                  what_nobody_waits_for_is_given_up,
+                                  an_answer_that_breaks_off_in_a_value,
+                                  nothing_but_tls,
                                   a_body_that_is_not_read_hides_no_request,
                                   frames_are_written_anew,
                                   rotation_in_the_midst_of_an_answer,

@@ -260,6 +260,7 @@ START_TEST(malformed_requests_go_nowhere)
         "GET / HTTP/1.1\\r\\nHost: $H\\r\\nConnection: upgrade\\r\\nUpgrade: websocket\\r\\n",
         "PRI * HTTP/2.0\\r\\n",
         "GET / HTTP/1.0\\r\\nAuthorization: Bearer $TOKEN\\r\\n",
+        "GET / HTTP/1.0\\r\\nHost: $H\\r\\nAuthorization: Bearer $TOKEN\\r\\n",
         "GET /a#/../b HTTP/1.1\\r\\nHost: $H\\r\\n",
         "GET / HTTP/1.1\\r\\nHost: $H\\r\\nTransfer_Encoding: chunked\\r\\n",
         "CONNECT $H HTTP/1.1\\r\\nHost: $H\\r\\n",

@@ -22,7 +22,7 @@ struct tls_server {
     pthread_mutex_t lock;
     char *seen;
     size_t seen_len;
-    int handshakes;
+    int handshakes, records;
     char dir[64], cert[96], key[96];
     struct peer {
         tls_server *server;
@@ -152,6 +152,15 @@ static int answer(struct peer *peer, SSL *ssl, const char *request, size_t len)
         put_text(ssl, field);
     } else if (strncmp(path, "/unread", 7) == 0) {
         put_whole(ssl, "", request, strncmp(request, "HEAD", 4) == 0 ? 0 : len);
+    } else if (strncmp(path, "/broken", 7) == 0) {
+        authorization(request, value, sizeof value);
+        put_text(ssl, "HTTP/1.1 200 OK\r\n\r\nthe value: ");
+        put(ssl, value, strlen(value) - 2);
+        SSL_set_quiet_shutdown(ssl, 1);
+        return END;
+    } else if (strncmp(path, "/wait", 5) == 0) {
+        if (SSL_read(ssl, value, sizeof value) <= 0) remember(peer->server, "<gone>", 6);
+        return END;
     } else if (strncmp(path, "/log", 4) == 0) {
         put_log(ssl, peer->server);
         return END;
@@ -187,6 +196,7 @@ static void talk_to(struct peer *peer, SSL *ssl)
     for (int go = GO_ON; go != END;) {
         int n = SSL_read(ssl, text + len, (int)(room - 1 - len));
         if (n <= 0 || go == END_AT_NEXT) break;
+        __atomic_add_fetch(&peer->server->records, 1, __ATOMIC_SEQ_CST);
         remember(peer->server, text + len, (size_t)n);
         len += (size_t)n;
         text[len] = '\0';
@@ -283,6 +293,11 @@ const char *tls_ca_file(const tls_server *server)
 int tls_handshakes(const tls_server *server)
 {
     return __atomic_load_n(&server->handshakes, __ATOMIC_SEQ_CST);
+}
+
+int tls_records(const tls_server *server)
+{
+    return __atomic_load_n(&server->records, __ATOMIC_SEQ_CST);
 }
 
 void tls_stop(tls_server *server)

@@ -9,6 +9,8 @@
  *     /unread…      as /echo/length, but reads no body: what follows the head is a request
  *     /log          "so far", and after a request for /now all that it was sent, by anybody
  *     /once         "served", and ends when the next request comes
+ *     /broken       as /echo/end, but breaks off two bytes before the end of Authorization
+ *     /wait         says nothing until its client has gone, and then has seen "<gone>"
  *     anything else "served"
  */
 #ifndef TLS_SERVER_H
@@ -25,6 +27,8 @@ int tls_port(const tls_server *server);
 const char *tls_ca_file(const tls_server *server);
 /* Handshakes that were completed, and connections. */
 int tls_handshakes(const tls_server *server);
+/* Records of TLS that it was sent. */
+int tls_records(const tls_server *server);
 /* How often `text` stands in all that it was sent so far. */
 int tls_has_seen(tls_server *server, const char *text);
 void tls_stop(tls_server *server);

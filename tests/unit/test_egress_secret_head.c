@@ -139,6 +139,9 @@ START_TEST(what_would_hide_an_answer_is_taken_out)
                      LINE END);
     ck_assert_str_eq(rewrite(1, LINE "Connection: close\r\n\r\n"),
                      LINE "Connection: close\r\n" END);
+    ck_assert_str_eq(rewrite(1, LINE "Accept: text/html;q=1\r\naccept: a/b; Charset=IBM500, c/d\r\n"
+                                     "\r\n"),
+                     LINE "Accept: text/html;q=1\r\n" END);
 }
 END_TEST
 

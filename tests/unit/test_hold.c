@@ -238,19 +238,33 @@ END_TEST
 
 START_TEST(many_clients)
 {
-    int all[BC_HOLD_MAX_CLIENTS];
+    enum { ALL = BC_HOLD_MAX_CLIENTS + BC_HOLD_SPARE_CLIENTS };
+    int all[ALL], first = client;
     bc_frame frame;
     greet();
-    for (int i = 0; i < BC_HOLD_MAX_CLIENTS; i++) {
+    for (int i = 0; i < ALL; i++) {
         ck_assert_int_eq(bc_held_connect(status().id, &all[i], NULL), 0);
         pump();
     }
-    int last = all[BC_HOLD_MAX_CLIENTS - 1];
+    int last = all[ALL - 1];
+    client = all[BC_HOLD_MAX_CLIENTS]; /* a spare one: it may ask, and starts nothing */
+    client_says(BC_FRAME_HELLO, 0, (unsigned char[8]){BC_HELD_VERSION}, 8);
+    client_hears(BC_HELD_NEWS, 0, &frame);
+    client_hears(BC_HELD_READY, 0, &frame);
+    say_exec(1, (struct exec){.argc = 1});
+    client_hears(BC_FRAME_EXIT, 1, &frame);
+    ck_assert_uint_eq(bc_get_u32(frame.payload), BC_EXIT_SPAWN_FAILED);
+    say_file(2, BC_FILE_OP_STAT, 0);
+    client_hears(BC_FRAME_FILE_DONE, 2, &frame);
+    ck_assert_ptr_nonnull(memmem(frame.payload, frame.length, "connected to it already", 23));
+    say_ask(3, BC_HELD_ASK_LOGS, 0);
+    client_hears(BC_FRAME_ANSWER, 3, &frame);
+    client = first;
     ck_assert_int_eq(next_frame(last, &frame), 1);
     ck_assert_uint_eq(frame.type, BC_FRAME_FAILED);
     ck_assert_int_eq(next_frame(last, &frame), -1);
     ck_assert_int_eq(next_frame(all[0], &frame), 0);
-    for (int i = 0; i < BC_HOLD_MAX_CLIENTS; i++) {
+    for (int i = 0; i < ALL; i++) {
         close(all[i]);
     }
     pump();

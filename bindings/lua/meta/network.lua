@@ -52,7 +52,8 @@ local Sandbox = {}
 
 --- Other lists (`allow`, `deny`, `hosts`, `mode`) for connections that are made from now on; those that stand go on.
 --- Caps and callbacks stay as they are, and so do answers of on_connect. Lists that need other ports or ranges of
---- addresses than the first ones are refused: nobody listens there. `{ allow = {} }` refuses everything.
+--- addresses than the first ones are refused: nobody listens there. `{ allow = {} }` lists nothing: then on_connect
+--- decides, or everything is refused.
 ---@param network string|barchan.NetworkOptions as the option `network` of a sandbox, but for "off", caps and callbacks
 ---@return true? done
 ---@return barchan.Error? err

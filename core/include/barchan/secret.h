@@ -30,24 +30,28 @@
  * there as somebody else. One field of a request holds one value: a request with two lines of one
  * field that both are to hold one is refused with 403.
  *
- * Requests. HTTP/1.1 and 1.0, one after another; HTTP/2, upgrades, TRACE, absolute URLs, a missing
- * Host, trailers, extensions of chunks and malformed heads are refused. A request with a body is
+ * Requests. HTTP/1.1, one after another; HTTP/1.0, whose answers may break off unnoticed, HTTP/2,
+ * upgrades, TRACE, absolute URLs, a missing Host, trailers, extensions of chunks and malformed
+ * heads are refused, and at these hosts and ports whatever is not TLS. A request with a body is
  * the last of its connection, and both sides are told so: a server that answers without reading the
  * body takes it for further requests. Host, the framing of the body and Expect are written anew.
- * They ask for no content coding or charset, and not for a part of a body (Range), so that answers
- * can be searched. Fields by which some servers take another method, host or path than the request
- * line's (X-HTTP-Method-Override, X-Original-URL, X-Forwarded-*, Script-Name, …) are taken out.
- * Field names are compared as many servers do: "X_Api_Key" is X-Api-Key. What the body and the
- * query say to a server cannot be judged, a "_method=DELETE" for one, nor can fields with a meaning
- * of their own, such as WebDAV's Destination: `methods` and `paths` hold for servers that go by the
- * request line, and read the bodies of requests or end the connection where they are asked to.
+ * They ask for no content coding or charset (an Accept that has one is taken out), and not for a
+ * part of a body (Range), so that answers can be searched. Fields by which some servers take
+ * another method, host or path than the request line's (X-HTTP-Method-Override, X-Original-URL,
+ * X-Forwarded-*, Script-Name, …) are taken out. Field names are compared as many servers do:
+ * "X_Api_Key" is X-Api-Key. What the body and the query say to a server cannot be judged, a
+ * "_method=DELETE" for one, nor can fields with a meaning of their own, such as WebDAV's
+ * Destination: `methods` and `paths` hold for servers that go by the request line, and read the
+ * bodies of requests or end the connection where they are asked to.
  *
  * Answers. They have every byte of a value, and of its base64 forms but for characters that hold
  * bits of what stands beside it, replaced by '*'; those with a content coding, a part only, or in
- * UTF-16, UTF-32 or UTF-7 are refused. An answer that pauses in the midst of a line passes up to
- * there but for as many characters as the longest such form has. A server that shows a value in
- * another form (hexadecimal, escaped, in pieces), or keeps it and shows it elsewhere, is not held
- * back: bind secrets to hosts, methods and paths that do not. How long a value is can be learnt.
+ * a charset that is not known to be like ASCII (UTF-16, EBCDIC) are refused. An answer that pauses
+ * in the midst of a line passes up to there but for as many characters as the longest such form
+ * has, and these never pass when it breaks off. A server that shows a value in another form
+ * (hexadecimal, escaped, in pieces, or in an answer without a length that it ends early, in good
+ * order), or keeps it and shows it elsewhere, is not held back: bind secrets to hosts, methods and
+ * paths that do not. How long a value is can be learnt.
  *
  * Trust. /run/barchan/ca-bundle.pem in the sandbox holds the certificates that this machine trusts
  * and the sandbox's own, /run/barchan/ca.pem the latter only. SSL_CERT_FILE, CURL_CA_BUNDLE,
