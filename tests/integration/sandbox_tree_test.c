@@ -42,7 +42,7 @@ START_TEST(ten_thousand_orphans)
                                "        for k in range(100):\n"
                                "            if os.fork() == 0: os._exit(0)\n"
                                "        os._exit(0)\n"
-                               "    os.wait()\n"
+                               "    assert os.wait()[1] == 0\n"
                                "print(\"made\")'",
                     .timeout_ms = 120000));
     if (r.exit_code == 9) {
