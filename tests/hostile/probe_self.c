@@ -43,7 +43,7 @@
 
 static int set_flags(void)
 {
-    static const char name[] = "\033[31m\r\nroot\x01";
+    static const char name[] = ") S 1 \033[31m\r\n\x01"; /* as a child of process 1 looks */
     prctl(PR_SET_DUMPABLE, 0);
     prctl(PR_SET_DUMPABLE, 1);
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -154,8 +154,22 @@ START_TEST(a_folder_of_another_user)
 }
 END_TEST
 
+static size_t host_attributes(const char *name, char names[1024])
+{
+    ssize_t n = listxattr(at(name), names, 1024);
+    ck_assert_int_ge(n, 0);
+    return (size_t)n;
+}
+
+static void host_attributes_are(const char *name, const char *before, size_t before_len)
+{
+    char names[1024];
+    ck_assert_uint_eq(host_attributes(name, names), before_len);
+    ck_assert(memcmp(names, before, before_len) == 0);
+}
+
 /* G016: what steers an overlay is not followed where the folder has it, and what commands set does
- * nothing. */
+ * nothing, least of all to the folder. */
 START_TEST(attributes)
 {
     static const struct {
@@ -180,14 +194,19 @@ START_TEST(attributes)
         ck_assert_int_eq(errno, ENOTSUP);
         if (skip("this file system has no user attributes")) return;
     }
+    char of_sub[1024], of_a[1024];
+    size_t of_sub_len = host_attributes("data/sub", of_sub),
+           of_a_len = host_attributes("data/a", of_a);
     shows(mounts, 1);
-    /* What says that its contents are elsewhere is refused by the kernel, not looked for. */
-    sh_says("ls sub; cat private 2>/dev/null || echo refused", "b\nc\nrefused\n");
     if (barchan_file_exists(sbx, "/usr/bin/python3", NULL) != 1 && skip("no python3")) return;
     barchan_exec_result r = run(OPTIONS(.argv = ARGV("/usr/bin/python3", "-c", steer)));
     ck_assert_msg(r.exit_code == 0, "%s", r.err_out.data);
     ck_assert_str_eq(r.out.data, "['b', 'c'] alpha\n\n");
     barchan_exec_result_clear(&r);
+    host_attributes_are("data/sub", of_sub, of_sub_len);
+    host_attributes_are("data/a", of_a, of_a_len);
+    /* What says that its contents are elsewhere is refused by the kernel, not looked for. */
+    sh_says("ls sub; cat private 2>/dev/null || echo refused", "b\nc\nrefused\n");
     sh_says("rm -r sub; mkdir sub; ls sub; rm a; ls; mknod a c 0 0 2>/dev/null || echo no device",
             "d\nsub\nno device\n");
     host_has("data/private", "secret\n");

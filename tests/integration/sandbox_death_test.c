@@ -25,7 +25,15 @@ static int only_launcher(void *ud)
 
 START_TEST(a_dead_launcher)
 {
-    ck_assert_int_eq(kill(first_child(), SIGKILL), 0);
+    int launcher = first_child(), process_1 = child_of(launcher);
+    ck_assert_int_gt(process_1, 0);
+    ck_assert_int_eq(kill(launcher, SIGKILL), 0);
+    /* Process 1 ends by itself, before the library hears of it and closes the channel. */
+    int64_t deadline = monotonic_ms() + 20000;
+    while (waitpid(process_1, NULL, WNOHANG) != process_1) {
+        ck_assert_int_lt(monotonic_ms(), deadline);
+        usleep(5000);
+    }
     ck_assert(wait_until(has_ended, sbx, 20000));
     ck_assert_int_eq(status_of(sbx).end_reason, BARCHAN_END_CRASHED);
     barchan_sandbox_destroy(sbx);

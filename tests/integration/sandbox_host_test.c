@@ -1,6 +1,7 @@
 /* Hosts with their own ideas about signals and descriptors, without a right or a whole /proc. */
 #include "sandbox_support.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
@@ -194,6 +195,27 @@ START_TEST(an_installed_guest)
 }
 END_TEST
 
+/* Whoever has got hold of it writes once nobody runs it any more (CVE-2019-5736). */
+START_TEST(the_program_is_sealed)
+{
+    char path[64];
+    setup_sandbox();
+    snprintf(path, sizeof path, "/proc/%d/exe", first_child());
+    int held = open(path, O_RDONLY | O_CLOEXEC);
+    barchan_runtime_destroy(rt);
+    if (held < 0 && skip("the launcher's program is nobody's to open")) return;
+    ck_assert(children_are_gone());
+    snprintf(path, sizeof path, "/proc/self/fd/%d", held);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(write(fd, "x", 1), -1);
+    ck_assert_int_eq(errno, EPERM);
+    ck_assert_int_eq(ftruncate(fd, 0), -1);
+    close(fd);
+    close(held);
+}
+END_TEST
+
 /* ---- what is missing ---- */
 
 static void write_text(const char *path, const char *text)
@@ -293,6 +315,7 @@ int main(void)
                                   a_host_that_leaks,
                                   no_two_sandboxes_share_ids,
                                   an_installed_guest,
+                                  the_program_is_sealed,
                                   a_missing_layer_is_named,
                                   root_without_rights,
                                   NULL};

@@ -2,11 +2,13 @@
 import os
 
 from layers_files import LAYERS as FILES
+from layers_places import LAYERS as PLACES
+from layers_processes import LAYERS as PROCESSES
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3))
 
 
-LAYERS = FILES
+LAYERS = PLACES + PROCESSES + FILES
 
 
 def fault_of(layer):
