@@ -2,11 +2,12 @@
 import os
 
 from layers_files import LAYERS as FILES
+from layers_resources import LAYERS as RESOURCES
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3))
 
 
-LAYERS = FILES
+LAYERS = FILES + RESOURCES
 
 
 def fault_of(layer):

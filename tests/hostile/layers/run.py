@@ -4,7 +4,7 @@
     run.py [ROW…] [--list]     all rows, or those named
 
 A copy of the tree is changed, in build/layers; it is built once, later only what a layer touches. Where it may,
-the tests run with processes, /run and /tmp of their own, for what they then let through is let loose."""
+the tests run with processes, queues, /run and /tmp of their own, for what they then let through is let loose."""
 import argparse
 import os
 import re
@@ -19,7 +19,7 @@ PLACE = os.path.join(TOP, "build", "layers")
 SOURCE = os.path.join(PLACE, "source")
 BUILD = os.path.join(PLACE, "build")
 TIMEOUT_SECONDS = 180
-ALONE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+ALONE = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
          "mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
 FAILURES = [r":[FE]:[^:\n]*:(\w+):\d+:", r"^(?:FAIL|ERROR): (?:test_)?(\w+)", r"^\d+\) \w+\.(?:test_)?(\w+)$"]
 
