@@ -2,12 +2,13 @@
 import os
 
 from layers_files import LAYERS as FILES
+from layers_network import LAYERS as NETWORK
 from layers_resources import LAYERS as RESOURCES
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3))
 
 
-LAYERS = FILES + RESOURCES
+LAYERS = FILES + NETWORK + RESOURCES
 
 
 def fault_of(layer):
