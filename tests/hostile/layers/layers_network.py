@@ -100,7 +100,7 @@ LAYERS = [
           "unit/egress_request_stream", ["what_could_hide_a_request_is_bad"]),
     Layer("G112", "of each way only so much is held",
           [("core/egress/relay.h", "BC_FLOW_BYTES (64u", "BC_FLOW_BYTES (1280u")],
-          STORM, ["what_nobody_reads_is_not_gathered", "what_no_server_reads_is_not_gathered"]),
+          STORM, ["what_nobody_reads_is_not_gathered"]),
     Layer("G112", "a connection that is over is closed", [CLOSED], STORM, ["a_storm_of_resets_leaves_nothing"]),
     Layer("G113", "a certificate is verified", [(INTERCEPT, "SSL_VERIFY_PEER, NULL", "SSL_VERIFY_NONE, NULL")],
           "sandbox/secret",
