@@ -316,6 +316,10 @@ START_TEST(links_stay_inside)
         ck_assert_ptr_nonnull(strstr(bytes.data, "user:x:1000:")); /* the sandbox's own */
         barchan_bytes_clear(&bytes);
     }
+    /* By a link in the middle, too, what is made is made with the command's rights. */
+    sh_says("mkdir real; ln -s real middle", "");
+    ck_assert_int_eq(barchan_file_write(sbx, "middle/new/f", "x", 1, &err), 0);
+    sh_says("stat -c %U:%G real/new real/new/f", "user:user\nuser:user\n");
     /* The worker's own program; sealed, so it cannot be changed. */
     ck_assert_int_lt(barchan_file_write(sbx, "e", "x", 1, &err), 0);
     ck_assert_int_lt(barchan_file_write(sbx, "/proc/self/exe", "x", 1, &err), 0);

@@ -157,7 +157,8 @@ START_TEST(queues)
 {
     make_limited(&(barchan_limits){.memory_bytes = 256 << 20});
     is_held("segments", 4096, " ENOSPC ");
-    if (strstr(status_of(sbx).layers, "queues are few") != NULL) {
+    if (is_root() || strstr(status_of(sbx).layers, "queues are few") != NULL) {
+        sh_says("wc -l < /proc/sysvipc/shm", "1\n"); /* they ended with their process */
         is_held("semaphores", 128, " ENOSPC ");
         is_held("messages", 64 * 17, " ENOSPC ");
     } else {
@@ -210,10 +211,10 @@ END_TEST
 START_TEST(storage)
 {
     make_limited(&(barchan_limits){.disk_bytes = 32 << 20});
-    sh_says(
-        "truncate -s 1T said; stat -c %s said; fallocate -l 1T all 2>&1 | grep -o 'No space.*'; "
-        "fallocate -l 16M room && fallocate -p -o 0 -l 12M room && stat -c '%s' room; rm all",
-        "1099511627776\nNo space left on device\n16777216\n");
+    sh_says("truncate -s 1T said; stat -c %s said; "
+            "for size in 33M 1T; do fallocate -l $size all 2>&1 | grep -o 'No space.*'; done; "
+            "fallocate -l 16M room && fallocate -p -o 0 -l 12M room && stat -c '%s' room; rm all",
+            "1099511627776\nNo space left on device\nNo space left on device\n16777216\n");
     barchan_usage u = {.struct_size = sizeof u};
     ck_assert_int_eq(barchan_sandbox_usage(sbx, &u, NULL), 0);
     ck_assert_uint_ge(u.disk_bytes, 4 << 20);

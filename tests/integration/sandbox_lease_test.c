@@ -1,6 +1,7 @@
 /* Leases, idleness and pauses: how a sandbox ends or stands still by itself, and goes on. */
 #include "sandbox_support.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -330,7 +331,9 @@ START_TEST(the_kernel_takes_process_1)
     char group[64], limit[96];
     int status;
     snprintf(group, sizeof group, "/sys/fs/cgroup/memory/barchan-test-%d", (int)getpid());
-    if (!is_root() || mkdir(group, 0755) < 0) return; /* needs cgroup version 1 and root */
+    /* One that a run which failed has left is as good. */
+    int made = is_root() && (mkdir(group, 0755) == 0 || errno == EEXIST);
+    if (!made && skip("needs cgroup version 1 and root")) return;
     snprintf(limit, sizeof limit, "%s/memory.limit_in_bytes", group);
     FILE *file = fopen(limit, "we");
     ck_assert(file != NULL && fputs("209715200", file) >= 0 && fclose(file) == 0);

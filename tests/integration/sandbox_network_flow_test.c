@@ -76,11 +76,11 @@ START_TEST(a_rate_slows_down_and_loses_nothing)
 {
     serve_kind(NET_ECHO);
     barchan_network_rules rules = usual();
-    rules.bytes_per_second = 4 << 20;
+    rules.bytes_per_second = 2 << 20;
     make_sandbox(BARCHAN_NETWORK_ALLOW, rules);
     int64_t began = monotonic_ms();
     echo_through(64); /* 4 MiB each way; a second's worth may be saved up */
-    ck_assert_int_gt(monotonic_ms() - began, 500);
+    ck_assert_int_gt(monotonic_ms() - began, 2800);
 }
 END_TEST
 

@@ -153,12 +153,18 @@ static int has_256(void *ud)
     return net_accepted(ud) == 256;
 }
 
+static int has_more(void *ud)
+{
+    return net_accepted(ud) > 256;
+}
+
 START_TEST(silent_connections_take_their_own_sandboxs_places_only)
 {
     make(NET_HTTP, 0);
     make_other();
     storm_until_up("half_open", 300); /* of which the kernel keeps 44 waiting */
     ck_assert(wait_until(has_256, server, 10000));
+    ck_assert(!wait_until(has_more, server, 500));
     ck_assert_uint_eq(open_now(sbx), 256);
     other_is_served();
     end_storm();

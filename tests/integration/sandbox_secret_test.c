@@ -325,6 +325,18 @@ START_TEST(a_server_that_cannot_be_verified_gets_nothing)
 }
 END_TEST
 
+START_TEST(a_certificate_for_other_names_is_no_good)
+{
+    const char *const hosts[] = {at_port("third.example"), at_port("other.example"), NULL};
+    make_secret_sandbox(SECRET(.hosts = hosts));
+    shell("curl -sS " AUTH "https://third.example:${AT##*:}/",
+          "the server's certificate was refused: hostname mismatch");
+    ck_assert_int_eq(tls_has_seen(server, "HTTP"), 0);
+    shell("curl -sS " AUTH "$OTHER/", "served"); /* one of its names */
+    ck_assert_int_eq(tls_has_seen(server, REAL), 1);
+}
+END_TEST
+
 START_TEST(without_a_file_this_machines_trust_decides)
 {
     barchan_error err = {0};
@@ -376,6 +388,7 @@ int main(void)
                                   malformed_requests_go_nowhere,
                                   a_refusal_after_an_answer_can_be_read,
                                   a_server_that_cannot_be_verified_gets_nothing,
+                                  a_certificate_for_other_names_is_no_good,
                                   without_a_file_this_machines_trust_decides,
                                   what_a_server_shows_is_taken_out,
                                   NULL};

@@ -6,7 +6,7 @@
 #include <string.h>
 
 tls_server *server;
-static char addresses[8][64], events[1u << 20];
+static char addresses[16][64], events[1u << 20];
 static size_t events_len;
 static int addresses_used;
 
@@ -31,7 +31,7 @@ void teardown_secrets(void)
 
 const char *at_port(const char *host)
 {
-    char *text = addresses[addresses_used++ % 8];
+    char *text = addresses[addresses_used++ % 16];
     snprintf(text, sizeof addresses[0], "%s:%d", host, tls_port(server));
     return text;
 }
@@ -50,9 +50,10 @@ static void on_event(barchan_sandbox *of, const barchan_network_event *event, vo
 
 int try_secret_sandbox(const barchan_secret *secrets, size_t count, barchan_error *err)
 {
-    const char *const hosts[] = {"served.example=127.0.0.1", "other.example=127.0.0.1", NULL};
+    const char *const hosts[] = {"served.example=127.0.0.1", "other.example=127.0.0.1",
+                                 "third.example=127.0.0.1", NULL};
     const char *const allow[] = {at_port("served.example"), at_port("other.example"),
-                                 at_port("127.0.0.1"), NULL};
+                                 at_port("third.example"), at_port("127.0.0.1"), NULL};
     barchan_network_rules rules = {
         .struct_size = sizeof rules, .allow = allow, .hosts = hosts, .on_event = on_event};
     return create_sandbox(&sbx, rt,

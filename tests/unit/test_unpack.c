@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include "channel/frame.h"
@@ -163,8 +164,30 @@ START_TEST(names_twice)
 }
 END_TEST
 
+/* Each for its own reason: what follows is malformed, too. */
+static const char *const reasons[] = {"an extent",
+                                      "a file of another size",
+                                      "a hole",
+                                      "a hole",
+                                      "more than 16 TiB",
+                                      "an extent",
+                                      "a bad id",
+                                      "a file",
+                                      "a link",
+                                      "no folder to leave",
+                                      "an unknown record",
+                                      "it is not whole",
+                                      "a bad id",
+                                      "something after its end",
+                                      "another count of files",
+                                      "another count of files",
+                                      "a bad id",
+                                      "too deep"};
+#define REASONS (int)(sizeof reasons / sizeof *reasons)
+
 START_TEST(sizes)
 {
+    barchan_error err = {0};
     char more[100];
     memset(more, 'x', sizeof more);
     switch (_i) {
@@ -241,7 +264,10 @@ START_TEST(sizes)
         }
     }
     if (_i < 13) bc_wire_put(&out, more, sizeof more);
-    refused(_i == 4 ? BARCHAN_ELIMIT : BARCHAN_EPROTOCOL);
+    ck_assert_int_eq(unpack(out.len + 1, &err), _i == 4 ? BARCHAN_ELIMIT : BARCHAN_EPROTOCOL);
+    size_t len = strlen(err.message), end = strlen(reasons[_i]);
+    ck_assert_msg(len > end && strcmp(err.message + len - end, reasons[_i]) == 0, "%s",
+                  err.message);
 }
 END_TEST
 
@@ -339,6 +365,18 @@ START_TEST(odd_times)
 }
 END_TEST
 
+/* More than a second has; among them what utimensat takes for "now", and for "leave it". */
+START_TEST(odd_nanoseconds)
+{
+    static const uint32_t odd[] = {1000000000, UTIME_NOW, UTIME_OMIT, UINT32_MAX};
+    folder("home", 0755);
+    bc_wire_put_u32(&out, BC_PACK_LEAVE);
+    put_time(1000000000, odd[_i]);
+    done();
+    refused(BARCHAN_EPROTOCOL);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("unpack");
@@ -351,11 +389,12 @@ int main(void)
     tcase_add_loop_test(tc, further_names, 0, BAD_NAMES);
     tcase_add_test(tc, places);
     tcase_add_test(tc, names_twice);
-    tcase_add_loop_test(tc, sizes, 0, 18);
+    tcase_add_loop_test(tc, sizes, 0, REASONS);
     tcase_add_test(tc, long_names);
     tcase_add_test(tc, cut_anywhere);
     tcase_add_test(tc, caps);
     tcase_add_test(tc, odd_times);
+    tcase_add_loop_test(tc, odd_nanoseconds, 0, 4);
     suite_add_tcase(suite, tc);
     return suite_end(suite);
 }

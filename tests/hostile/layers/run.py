@@ -4,7 +4,7 @@
     run.py [ROW…] [--list]     all rows, or those named
 
 A copy of the tree is changed, in build/layers; it is built once, later only what a layer touches. Where it may,
-the tests run with processes, /run and /tmp of their own, for what they then let through is let loose."""
+the tests run with processes, queues, /run and /tmp of their own, for what they then let through is let loose."""
 import argparse
 import os
 import re
@@ -19,7 +19,7 @@ PLACE = os.path.join(TOP, "build", "layers")
 SOURCE = os.path.join(PLACE, "source")
 BUILD = os.path.join(PLACE, "build")
 TIMEOUT_SECONDS = 180
-ALONE = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
+ALONE = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
          "mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
 FAILURES = [r":[FE]:[^:\n]*:(\w+):\d+:", r"^(?:FAIL|ERROR): (?:test_)?(\w+)", r"^\d+\) \w+\.(?:test_)?(\w+)$"]
 
@@ -111,6 +111,8 @@ def main():
     if options.if_long and "BARCHAN_LONG" not in os.environ:
         print("SKIP only with --long: it builds again for each layer")
         return 77
+    for name in ("BARCHAN_LONG", "CK_TIMEOUT_MULTIPLIER"):  # of all the tests; these run as they usually do
+        os.environ.pop(name, None)
     chosen = [layer for layer in LAYERS if not options.rows or layer.row in options.rows]
     if options.list or not chosen:
         for layer in chosen:
