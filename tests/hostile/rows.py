@@ -80,7 +80,7 @@ def main():
         if line.startswith("### "):
             heading = line[4:]
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-        if not re.fullmatch(r"[GP]\d{3}", cells[0]):
+        if not re.fullmatch(r"G\d{3}|P\d{2}", cells[0]):
             continue
         rows += 1
         row, tests, state = cells[0], cells[2], cells[3]

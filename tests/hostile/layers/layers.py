@@ -5,11 +5,12 @@ from layers_files import LAYERS as FILES
 from layers_network import LAYERS as NETWORK
 from layers_places import LAYERS as PLACES
 from layers_processes import LAYERS as PROCESSES
+from layers_profiles import LAYERS as PROFILES
 from layers_resources import LAYERS as RESOURCES
 
 TOP = os.path.abspath(os.path.join(os.path.dirname(os.path.abspath(__file__)), *[os.pardir] * 3))
 
-LAYERS = PLACES + PROCESSES + RESOURCES + NETWORK + FILES
+LAYERS = PLACES + PROCESSES + RESOURCES + NETWORK + FILES + PROFILES
 
 
 def fault_of(layer):
