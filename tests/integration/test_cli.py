@@ -235,6 +235,7 @@ class Network(unittest.TestCase):
         self.assertEqual(told["allow"], ["10.1.2.0/24:5432", "a.example", "*.b.example:8443"])
         self.assertEqual(told["deny"], ["c.example"])
         self.assertIn(b"never c.example\n", barchan("network", "open", "--deny", "c.example").stdout)
+        self.assertEqual(barchan("network", "--allow", "a.example").stdout, b"a.example  command line\n")
         self.assertEqual(barchan("network", "off").returncode, 1)
         self.assertEqual(barchan("network", "a", "b").returncode, 2)
 

@@ -42,7 +42,8 @@ function Sandbox:changes(target) end
 --- Writes the changes onto a folder of the host, which may be the mount's source. What was changed there since the
 --- sandbox was made is a conflict: by default nothing is applied and err.code is "conflict"; no link in the folder is
 --- followed, and nothing outside of it is touched. Files, folders and, with `links`, links are made, never FIFOs,
---- sockets, devices or set-uid programs. It is the model's work all the same: look at it before you run it, and at
+--- sockets, devices or set-uid programs. Where it fails on the way (`max_bytes`, a full disk) each file is as before
+--- or as in the sandbox, and calling again goes on. It is the model's work all the same: look at it before you run it, and at
 --- names such as .git, whose hooks other programs run.
 ---@param dest string
 ---@param options? barchan.ApplyOptions

@@ -17,8 +17,9 @@ usage: barchan network [OPTIONS] [MODE]
 Prints the hosts that a sandbox of this MODE could reach now, and where each comes from. Nothing is
 created, run or connected to.
 
-  restricted     (default) the package registries that pip, npm and apt of this machine are configured to
-                 use: read from their configuration, or from their own sources where that names none
+  restricted     (default; without a MODE and with --allow it is only those) the package registries that
+                 pip, npm and apt of this machine are configured to use: read from their configuration, or
+                 from their own sources where that names none
   open           any public host, on ports 22, 80, 443, 8080, 8443, 9418
   allow=A,B      these hosts
   off            none
@@ -65,7 +66,7 @@ end
 function command.main(words)
   local given, rest = args.parse(words, flags)
   if #rest > 1 then args.fail("one mode expected, got '%s' too", rest[2]) end
-  given.network = rest[1] or "restricted"
+  given.network = rest[1] or (not given.allow and "restricted" or nil)
   local wanted = profile.network(given)
   if wanted == "off" then
     if given.json then out(core.json.encode { mode = "off" }, "\n") end
