@@ -41,23 +41,28 @@ addresses=
 names=$(cd "$build" && ctest -N -R "$filter" -E "$skip" | sed -n 's/^ *Test *#[0-9]*: //p')
 [ -n "$names" ] || die "no test has a name that matches '$filter'"
 
-# run_tests NAME [PREFIX...]: those whose names come on standard input, one at a time, for they count processes
-# and descriptors of the whole machine. Their results are NAME.xml.
+# prepare NAME: a place for a run of the tests whose names come on standard input; `only` is the pattern for them.
+prepare() {
+    mkdir -p "$build/$1"
+    printf 'subdirs("%s")\n' "$build" >"$build/$1/CTestTestfile.cmake"
+    only="^($(paste -s -d '|' | sed 's/[.+]/\\&/g'))\$"
+}
+
+# run_tests NAME [PREFIX...]: those that were prepared, one at a time: each counts the processes, descriptors and
+# mounts that it has made, and some what the machine has. The results are in NAME.xml.
 run_tests() {
     place=$build/$1
     results=$build/$1.xml
-    only=$(paste -s -d '|' | sed 's/[.+]/\\&/g')
     shift
-    mkdir -p "$place"
-    printf 'subdirs("%s")\n' "$build" >"$place/CTestTestfile.cmake"
-    (cd "$place" && "$@" $addresses ctest --output-on-failure --timeout "$timeout" --no-tests=error -R "^($only)\$" \
-        --output-junit "$results" --test-output-size-passed 1000000 --test-output-size-failed 1000000)
+    exec "$@" $addresses ctest --test-dir "$place" --output-on-failure --timeout "$timeout" --no-tests=error \
+        -R "$only" --output-junit "$results" --test-output-size-passed 1000000 --test-output-size-failed 1000000
 }
 
 # What runs again as an ordinary user, when it is root who tests, runs beside the rest where it can have a machine of
-# its own as far as it sees: processes, /run and /tmp. Its output comes when the rest is done.
+# its own as far as it sees: processes, /run and /tmp. (The shell stays: it takes in what has lost its parent.) Its
+# output comes when the rest is done.
 as_user='[-_]as[-_]user$'
-apart='mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"'
+apart='mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp && "$@"; exit $?'
 alone="unshare --mount --pid --fork --kill-child --mount-proc sh -c"
 case $top/ in
 /tmp/* | /run/*) can=no ;;
@@ -65,17 +70,26 @@ case $top/ in
 esac
 status=0
 if [ "$can" = yes ] && printf '%s\n' "$names" | grep -q "$as_user" && printf '%s\n' "$names" | grep -qv "$as_user"; then
-    (printf '%s\n' "$names" | grep "$as_user" | run_tests as_user $alone "$apart" sh) >"$build/as_user.log" 2>&1 &
-    beside=$!
+    prepare as_user <<EOF
+$(printf '%s\n' "$names" | grep "$as_user")
+EOF
+    (run_tests as_user $alone "$apart" sh) >"$build/as_user.log" 2>&1 &
+    beside=$! # unshare itself: with it all of that ends
     trap 'kill "$beside" 2>/dev/null' EXIT
     trap 'exit 130' INT TERM
-    printf '%s\n' "$names" | grep -v "$as_user" | run_tests plain || status=$?
+    prepare plain <<EOF
+$(printf '%s\n' "$names" | grep -v "$as_user")
+EOF
+    (run_tests plain env) || status=$?
     wait "$beside" || status=$?
     trap - EXIT
     cat "$build/as_user.log"
     python3 "$top/tests/support/summary.py" "$build/plain.xml" "$build/as_user.xml" || status=1
 else
-    printf '%s\n' "$names" | run_tests plain || status=$?
+    prepare plain <<EOF
+$names
+EOF
+    (run_tests plain env) || status=$?
     python3 "$top/tests/support/summary.py" "$build/plain.xml" || status=1
 fi
 exit $status

@@ -1,6 +1,7 @@
 #include "ca.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
@@ -217,7 +218,7 @@ int bc_ca_serve(SSL_CTX **out, const bc_ca *ca, const char *name, barchan_error 
 int bc_ca_verify(SSL_CTX **out, const char *file, barchan_error *err)
 {
     static const unsigned char ours[] = "\x08http/1.1";
-    if (file != NULL && access(file, R_OK) < 0) {
+    if (file != NULL && faccessat(AT_FDCWD, file, R_OK, AT_EACCESS) < 0) {
         return bc_error_set_os(err, errno, "ca_file '%.200s'", file);
     }
     SSL_CTX *ctx = new_context(TLS_client_method());

@@ -174,7 +174,7 @@ static void end_inside(bc_intercept *x)
 {
     bool between = bc_request_stream_is_between(&x->requests);
     bool waits_to_begin = x->request.len > 0 && x->relay->egress->hushed;
-    if (between && x->response.waiting) bc_intercept_leave(x);
+    if (between && x->response.waiting && (x->request.len == 0 || x->last)) bc_intercept_leave(x);
     if (between && (x->response.waiting || waits_to_begin)) return;
     if (between && x->request.len == 0) {
         say_goodbye(x);

@@ -67,12 +67,12 @@ static void act_masked(bc_http_room *room, curl_socket_t fd, int flags)
 }
 
 /* Since 7.88 curl writes to sockets with MSG_NOSIGNAL only, TLS included (lib/cfilters.c,
- * lib/vtls/openssl.c). A piece of a stream costs three system calls less without the mask; where
- * more is written, it stays. */
+ * lib/vtls/openssl.c), but for those of c-ares, if it has that. A piece of a stream costs three
+ * system calls less without the mask; where more is written, it stays. */
 static int reads_raise_nothing(void)
 {
     const curl_version_info_data *curl = curl_version_info(CURLVERSION_NOW);
-    return curl->version_num >= 0x075800 && curl->ssl_version != NULL &&
+    return curl->version_num >= 0x075800 && curl->ares == NULL && curl->ssl_version != NULL &&
            strncmp(curl->ssl_version, "OpenSSL", 7) == 0;
 }
 

@@ -102,8 +102,8 @@ static int on_frame(void *ud, const bc_frame *frame)
     bc_hold_client *client = ud;
     if (frame->stream == 0 && frame->type == BC_FRAME_HELLO) return greet(client, frame);
     if (!client->greeted) return -1;
-    /* Who follows may ask for the rest; all else comes too late. */
-    if (client->hold->ending && !(client->follows && frame->type == BC_FRAME_ASK)) return 0;
+    /* What was printed may be asked for; all else comes too late. */
+    if (client->hold->ending && frame->type != BC_FRAME_ASK) return 0;
     if (frame->stream == 0) {
         if (frame->type != BC_HELD_TERMINATE) return -1;
         barchan_sandbox_terminate(client->hold->sbx);

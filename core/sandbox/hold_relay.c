@@ -198,7 +198,7 @@ static const bc_stream_ops relay_ops = {.on_frame = on_frame, .on_lost = on_lost
 static void refuse(bc_hold_client *client, const bc_frame *frame)
 {
     const char *words = client->spare
-                            ? "64 programs are connected to it already: no more may use it"
+                            ? "too many programs are connected to it: this one may only ask"
                             : "too many commands and file operations run in the sandbox";
     unsigned char bytes[256];
     bc_wire_writer out = {.data = bytes, .cap = sizeof bytes};
@@ -287,6 +287,7 @@ int bc_relay_request(bc_hold_client *client, const bc_frame *frame)
     client->last_stream = frame->stream;
     if (frame->type == BC_FRAME_EXEC && !bc_hold_exec_is_valid(bc_wire_read(frame))) return -1;
     if (frame->type == BC_FRAME_FILE && !bc_hold_file_is_valid(bc_wire_read(frame))) return -1;
+    if (client->hold->client_count <= BC_HOLD_MAX_CLIENTS) client->spare = 0;
     int barred = client->spare && frame->type != BC_FRAME_ASK;
     bc_relay *relay = barred ? NULL : calloc(1, sizeof *relay);
     if (relay == NULL) {

@@ -3,7 +3,7 @@
 #include "base/limits.h"
 #include "internal.h"
 
-/* In words that are those of C and of Lua. */
+/* In words for who writes C and for who writes Lua. */
 static int below(barchan_error *err, const char *name, const char *unit, uint64_t value,
                  uint64_t least)
 {
@@ -39,8 +39,9 @@ static int check(const barchan_limits *l, barchan_error *err)
     if (l->cpu_ms < 0 || l->wall_ms < 0) {
         return bc_error_set(err, BARCHAN_EINVAL, "limits: a time is negative");
     }
-    int rc = above(err, "cpu_seconds", " ms", (uint64_t)l->cpu_ms, BC_SANDBOX_MAX_LEASE_MS);
-    if (rc == 0) rc = above(err, "wall", " ms", (uint64_t)l->wall_ms, BC_SANDBOX_MAX_LEASE_MS);
+    int rc = above(err, "processor time", " ms", (uint64_t)l->cpu_ms, BC_SANDBOX_MAX_LEASE_MS);
+    if (rc == 0)
+        rc = above(err, "time of a command", " ms", (uint64_t)l->wall_ms, BC_SANDBOX_MAX_LEASE_MS);
     for (size_t i = 0; i < sizeof bounds / sizeof *bounds && rc == 0; i++) {
         rc = below(err, bounds[i].name, bounds[i].unit, bounds[i].value, bounds[i].least);
         if (rc == 0)

@@ -49,10 +49,10 @@ static int add(char **env, size_t *count, const char *name, const char *value)
 /* Programs would take the placeholder for what they look for there. */
 static int is_taken(const char *name)
 {
-    static const char *const others[] = {"PATH", "HOME", "LANG",  "PWD",    "IFS",
-                                         "ENV",  "TERM", "SHELL", "TMPDIR", NULL};
-    int taken = strncmp(name, "LD_", 3) == 0 || strncmp(name, "LC_", 3) == 0 ||
-                strcmp(name, "BASH_ENV") == 0;
+    static const char *const others[] = {"PATH",    "HOME",  "LANG", "USER", "TMPDIR",
+                                         "BARCHAN", "PWD",   "IFS",  "ENV",  "BASH_ENV",
+                                         "TERM",    "SHELL", NULL};
+    int taken = strncmp(name, "LD_", 3) == 0 || strncmp(name, "LC_", 3) == 0;
     for (size_t i = 0; !taken && others[i] != NULL; i++)
         taken = strcmp(name, others[i]) == 0;
     for (size_t i = 0; !taken && i < TRUST; i++)

@@ -107,12 +107,14 @@ local function write_function(item, out)
   local name = item.variable .. (item.method and ":" or ".") .. item.name
   out(("### `%s(%s)%s`\n\n"):format(name, item.args, returns_of(item)))
   if item.text ~= "" then out(item.text, "\n\n") end
+  local described = false
   for _, param in ipairs(item.params) do
     if param.text ~= "" then
+      described = true
       out(("- `%s` (%s): %s\n"):format(param.name, param.type:gsub("barchan%.", ""), param.text))
     end
   end
-  if #item.params > 0 and item.params[#item.params].text ~= "" then out "\n" end
+  if described then out "\n" end
 end
 
 local function write_class(item, out)

@@ -2,6 +2,7 @@
 local _, core = ...
 
 local options = require "barchan.options"
+local tool = require "barchan.tool"
 
 local network = {}
 
@@ -72,16 +73,18 @@ function network.check(given)
 end
 
 local function say_problem(name, problem)
-  core.host.warn(("sandbox: network: %s failed: %s"):format(name, tostring(problem)))
+  local told, text = pcall(tostring, problem) -- an error object may have a __tostring of its own
+  core.host.warn(("sandbox: network: %s failed: %s"):format(name, told and text or type(problem)))
 end
 
--- What is neither yes nor no is no, and said.
+-- What is neither true nor false is no, and said, but for nil.
 local function ask(news, given, event)
   local ok, allowed = pcall(given.on_connect, event.host, event.port)
   news:answer(event.question, ok and allowed == true)
+  if not ok and tool.is_cancelled(allowed) then error(allowed, 0) end
   if ok and allowed ~= nil and type(allowed) ~= "boolean" then
-    ok, allowed = false, ("true or false expected, got %s %s; %s was refused"):format(type(allowed),
-      tostring(allowed), event.host)
+    ok, allowed = false, ("true or false expected, got a %s; %s was refused"):format(type(allowed),
+      event.host)
   end
   if not ok then say_problem("on_connect", allowed) end
 end

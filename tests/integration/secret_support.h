@@ -29,7 +29,7 @@ const char *at_port(const char *host);
 /* Runs `command` with $AT, the address "https://served.example:<port>", and $OTHER; must have
  * `words` in its output (NULL: any). */
 void shell(const char *command, const char *words);
-/* Events of kind SECRET and DENIED with these words so far, once they have been told. */
+/* Events with these words so far, once they have been told. */
 int told(const char *words);
 /* The text of all events. */
 const char *all_events(void);

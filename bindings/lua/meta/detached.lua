@@ -31,7 +31,7 @@ function Sandbox:detach() end
 --- next cursor until the list is empty. With `follow` it waits until there is something; when all has been told
 --- and the sandbox has ended, that is the error "lost".
 ---@param cursor? integer 0, the beginning
----@param opts? { follow?: boolean }
+---@param opts? { follow?: boolean } follow: wait until there is something; one call of a handle waits, a second one answers the first with an empty list
 ---@return table[]?
 ---@return integer|barchan.Error next_cursor
 ---@return integer dropped

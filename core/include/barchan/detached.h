@@ -14,8 +14,8 @@
  * changes the lease. Commands that run for a connection that ends are cancelled, unless they were
  * started with `detach`: then they run on, until they end by themselves or their time is over. What
  * process lists say of other connections' commands has exec_id 0; `running` counts them as of the
- * last answer. Many may be connected at a time, 64 at most; one that stops reading is cut off when
- * 64 MiB wait for it.
+ * last answer. 64 may be connected at a time, and 8 more that may ask and end it, but start
+ * nothing; one that stops reading is cut off when 64 MiB wait for it.
  *
  * The holder and those who connect must be of the same version of Barchan.
  *

@@ -44,6 +44,9 @@
  * Destination: `methods` and `paths` hold for servers that go by the request line, and read the
  * bodies of requests or end the connection where they are asked to.
  *
+ * A program that says no more is passed on as such, and its request given up when the answer then
+ * pauses for 30 s.
+ *
  * Answers. They have every byte of a value, and of its base64 forms but for characters that hold
  * bits of what stands beside it, replaced by '*'; those with a content coding, a part only, or in
  * a charset that is not known to be like ASCII (UTF-16, EBCDIC) are refused. An answer that pauses
@@ -89,7 +92,8 @@ typedef enum barchan_guest_authorization {
 /* All of it is copied. The caller should wipe its own copy of the value. */
 typedef struct barchan_secret {
     size_t struct_size;
-    const char *name;  /* of the variable: letters, digits and '_' */
+    const char *name;  /* of the variable: letters, digits and '_'; none that the profile's env, a
+                          shell (PATH, HOME, …), the loader (LD_*) or TLS (SSL_CERT_FILE, …) has */
     const char *value; /* 16 to 4096 printable ASCII characters, no space at either end */
     size_t value_len;
     const char *const *hosts; /* "api.example.com" or "api.example.com:8443", exactly; 443 if no

@@ -17,9 +17,9 @@ usage: barchan network [OPTIONS] [MODE]
 Prints the hosts that a sandbox of this MODE could reach now, and where each comes from. Nothing is
 created, run or connected to.
 
-  restricted     (default; without a MODE and with --allow it is only those) the package registries that
-                 pip, npm and apt of this machine are configured to use: read from their configuration, or
-                 from their own sources where that names none
+  restricted     the package registries that pip, npm and apt of this machine are configured to use: read
+                 from their configuration, or from their own sources where that names none. The default,
+                 unless --allow stands without a MODE: then only those entries
   open           any public host, on ports 22, 80, 443, 8080, 8443, 9418
   allow=A,B      these hosts
   off            none
