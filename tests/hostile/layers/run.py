@@ -20,7 +20,7 @@ SOURCE = os.path.join(PLACE, "source")
 BUILD = os.path.join(PLACE, "build")
 TIMEOUT_SECONDS = 180
 ALONE = ["unshare", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--mount-proc", "sh", "-c",
-         "mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp && exec \"$@\"", "sh"]
+         "mount -t tmpfs tmpfs /run && mount -t tmpfs -o mode=1777 tmpfs /tmp && \"$@\"; exit $?", "sh"]
 FAILURES = [r":[FE]:[^:\n]*:(\w+):\d+:", r"^(?:FAIL|ERROR): (?:test_)?(\w+)", r"^\d+\) \w+\.(?:test_)?(\w+)$"]
 
 
@@ -38,7 +38,12 @@ def must(command, **options):
 
 def copy_tree():
     """The files of the tree as they are; those that have not changed keep their time, so nothing is built anew."""
-    for name in must(["git", "-C", TOP, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]).split("\0"):
+    names = must(["git", "-C", TOP, "ls-files", "-z", "--cached", "--others", "--exclude-standard"]).split("\0")
+    for folder, _, files in os.walk(SOURCE):
+        for file in files:
+            if os.path.relpath(os.path.join(folder, file), SOURCE) not in names:
+                os.remove(os.path.join(folder, file))
+    for name in names:
         here, there = os.path.join(TOP, name), os.path.join(SOURCE, name)
         if not os.path.isfile(here):
             continue
@@ -83,23 +88,53 @@ def restore(layer):
         shutil.copy(os.path.join(TOP, name), os.path.join(SOURCE, name))
 
 
-def fault_of(layer, command, alone):
-    """None when the test fails as it should without the layer; else what happened."""
+def run(name, alone):
+    """Whether it ended well, the cases that failed, and what it printed."""
+    ended = done([*alone, "ctest", "--test-dir", BUILD, "--timeout", str(TIMEOUT_SECONDS), "--output-on-failure",
+                  "--test-output-size-failed", "1000000", "-R", f"^{re.escape(name)}$"])
+    failed = {case for pattern in FAILURES for case in re.findall(pattern, ended.stdout, re.MULTILINE)}
+    return ended.returncode == 0, failed, ended.stdout
+
+
+def breaks_all(layer, text):
+    """Nothing works any more: that shows nothing of the layer."""
+    counts = re.search(r"Checks: (\d+), Failures: (\d+), Errors: (\d+)", text)
+    return (counts is not None and int(counts[1]) > len(layer.cases)
+            and int(counts[2]) + int(counts[3]) == int(counts[1]))
+
+
+def try_without(layer, names, alone, known):
+    """For each of the tests None when it fails as it should without the layer; else what happened."""
     change(layer)
     try:
-        built = done(["ninja", "-C", BUILD, *targets_of(command)])
+        built = done(["ninja", "-C", BUILD, *sorted({made for name in names for made in targets_of(known[name])})])
         if built.returncode != 0:
-            return "does not build:\n" + built.stdout[-3000:]
-        ended = done([*alone, "ctest", "--test-dir", BUILD, "--timeout", str(TIMEOUT_SECONDS), "--output-on-failure",
-                      "--test-output-size-failed", "1000000", "-R", f"^{re.escape(layer.test)}$"])
+            return ["does not build:\n" + built.stdout[-3000:]] * len(names)
+        ran = [run(name, alone) for name in names]
     finally:
         restore(layer)
-    failed = {name for pattern in FAILURES for name in re.findall(pattern, ended.stdout, re.MULTILINE)}
-    missed = [case for case in layer.cases if case not in failed]
-    if ended.returncode != 0 and not missed:
-        return None
-    return f"passes without it: {', '.join(missed)} (failed: {', '.join(sorted(failed)) or 'nothing'})\n" \
-        + ended.stdout[-1500:]
+    faults = []
+    for good, failed, text in ran:
+        missed = [case for case in layer.cases if case not in failed]
+        if good or missed:
+            faults.append(f"passes without it: {', '.join(missed)} (failed: {', '.join(sorted(failed)) or 'nothing'})\n"
+                          + text[-1500:])
+        else:
+            faults.append("nothing works without it" if breaks_all(layer, text) else None)
+    return faults
+
+
+def rows_of_users():
+    """The rows that say that they are proven as an ordinary user as well."""
+    with open(os.path.join(TOP, "tests", "hostile", "README.md"), encoding="utf-8") as file:
+        cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in file]
+    return {row[0] for row in cells if len(row) == 6 and row[4].startswith("proven")}
+
+
+def tests_of(layer, known, users):
+    """Its test, and that as an ordinary user where the row speaks of one."""
+    twins = [layer.test + ending for ending in ("_as_user", "-as-user") if layer.test + ending in known]
+    return [layer.test] + (twins if layer.row in users else [])
 
 
 def main():
@@ -108,8 +143,8 @@ def main():
     parser.add_argument("--list", action="store_true", help="says what would be done")
     parser.add_argument("--if-long", action="store_true", help="only with BARCHAN_LONG, as the tests do")
     options = parser.parse_args()
-    if options.if_long and "BARCHAN_LONG" not in os.environ:
-        print("SKIP only with --long: it builds again for each layer")
+    if options.if_long and ("BARCHAN_LONG" not in os.environ or os.geteuid() != 0):
+        print("SKIP only with --long, as root: it builds again for each layer")
         return 77
     for name in ("BARCHAN_LONG", "CK_TIMEOUT_MULTIPLIER"):  # of all the tests; these run as they usually do
         os.environ.pop(name, None)
@@ -120,17 +155,36 @@ def main():
         return 0 if chosen else f"no such row: {' '.join(options.rows)}"
     copy_tree()
     must(["cmake", "-G", "Ninja", "-S", SOURCE, "-B", BUILD, "-DBARCHAN_TESTS=ON", "-DBARCHAN_EXAMPLES=ON"])
+    must(["ninja", "-C", BUILD])
     known = commands()
     alone = ALONE if done([*ALONE, "true"]).returncode == 0 else []
-    faults = 0
+    return prove(chosen, known, alone, rows_of_users())
+
+
+def prove(chosen, known, alone, users):
+    faults, as_user = 0, {}
+    every = sorted({name for layer in chosen for name in tests_of(layer, known, users) if name in known})
+    ends = {name: run(name, alone) for name in every}  # as they are, in the same surroundings
     for layer in chosen:
         began = time.monotonic()
-        fault = fault_of(layer, known[layer.test], alone) if layer.test in known else f"no test {layer.test}"
-        faults += fault is not None
-        print(f"{layer.row} {'ok' if fault is None else 'FAULT'} {time.monotonic() - began:.0f} s: {layer.what}: "
-              + (fault or f"{', '.join(layer.cases)} fails without it"), flush=True)
-    print(f"{len(chosen)} layers taken out, {len(chosen) - faults} noticed by their tests")
-    return 1 if faults else 0
+        names = tests_of(layer, known, users)
+        if layer.test not in known:
+            found = [f"no test {layer.test}"]
+        elif not ends[layer.test][0]:
+            found = [f"{layer.test} fails with it:\n{ends[layer.test][2][-1500:]}"]
+        else:
+            found = try_without(layer, names, alone, known)
+        faults += found[0] is not None
+        proven = layer.test.startswith("unit/") or (len(found) > 1 and ends[names[1]][0] and found[1] is None)
+        as_user[layer.row] = as_user.get(layer.row, False) or proven
+        print(f"{layer.row} {'ok' if found[0] is None else 'FAULT'} {time.monotonic() - began:.0f} s: {layer.what}: "
+              + (found[0] or f"{', '.join(layer.cases)} fails without it")
+              + ("" if len(found) < 2 else ", as an ordinary user, too" if proven else ", not as an ordinary user"),
+              flush=True)
+    unproven = sorted(row for row, good in as_user.items() if row in users and not good)
+    print(f"{len(chosen)} layers taken out, {len(chosen) - faults} noticed by their tests; rows that say 'proven' of "
+          f"an ordinary user and are not: {', '.join(unproven) or 'none'}")
+    return 1 if faults or unproven else 0
 
 
 if __name__ == "__main__":
