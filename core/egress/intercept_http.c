@@ -169,14 +169,24 @@ static bool pass_request(bc_intercept *x)
     return true;
 }
 
+/* Empty lines are no request. */
+static bool has_rest(const bc_intercept *x)
+{
+    const char *data = bc_buf_data(&x->request);
+    for (size_t i = 0; i < x->request.len; i++) {
+        if (data[i] != '\r' && data[i] != '\n') return true;
+    }
+    return false;
+}
+
 /* The program says no more, and all of it that could be has been passed on. */
 static void end_inside(bc_intercept *x)
 {
     bool between = bc_request_stream_is_between(&x->requests);
-    bool waits_to_begin = x->request.len > 0 && x->relay->egress->hushed;
-    if (between && x->response.waiting && (x->request.len == 0 || x->last)) bc_intercept_leave(x);
+    bool rest = has_rest(x), waits_to_begin = rest && x->relay->egress->hushed;
+    if (between && x->response.waiting && (!rest || x->last)) bc_intercept_leave(x);
     if (between && (x->response.waiting || waits_to_begin)) return;
-    if (between && x->request.len == 0) {
+    if (between && !rest) {
         say_goodbye(x);
     } else {
         bc_relay_abort(x->relay);

@@ -83,12 +83,14 @@ static int both(bc_intercept *x, int (*act)(bc_intercept *, int))
     return outer < 0 ? -1 : inner | outer;
 }
 
-/* As of other connections: the end of what the program says is passed on. */
+/* As of other connections: the end of what the program says is passed on. Its answer may not pause
+ * for long then, but where it is the program that does not take it. */
 static void say_less(bc_intercept *x)
 {
     bc_relay *relay = x->relay;
-    bc_timer_set(relay->timer, BC_EGRESS_LEFT_MS);
-    if (relay->flows[INNER].shut || bc_intercept_waiting(x, OUTER) > 0) return;
+    bool awaited = x->response.waiting && bc_intercept_waiting(x, INNER) == 0;
+    bc_timer_set(relay->timer, awaited ? BC_EGRESS_LEFT_MS : -1);
+    if (!x->left || relay->flows[INNER].shut || bc_intercept_waiting(x, OUTER) > 0) return;
     relay->flows[INNER].shut = 1;
     shutdown(relay->fds[OUTER], SHUT_WR);
 }
@@ -105,7 +107,7 @@ static void settle(bc_intercept *x)
         bc_relay_abort(relay);
     } else {
         if (x->closing) bc_timer_set(relay->timer, BC_EGRESS_LINGER_MS);
-        if (x->left && !x->closing) say_less(x);
+        if (x->ended[INNER] && x->up[OUTER] && !x->closing) say_less(x);
         bc_intercept_wait(relay);
     }
 }

@@ -117,9 +117,21 @@ void bc_hold_client_left(bc_hold *hold)
     }
 }
 
+/* Who followed and has not asked for the rest is told now, and gets a moment of its own. */
 static void on_goodbye(void *ud)
 {
-    finish(ud);
+    bc_hold *hold = ud;
+    int later = 0;
+    for (bc_hold_client *client = hold->clients, *next; client != NULL; client = next) {
+        next = client->next;
+        if (client->told) continue;
+        bc_hold_tell_end(client);
+        later = 1;
+    }
+    if (later)
+        bc_timer_set(hold->goodbye, BC_HOLD_GOODBYE_MS);
+    else
+        finish(hold);
 }
 
 void bc_hold_tell_end(bc_hold_client *client)

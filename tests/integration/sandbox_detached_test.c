@@ -302,6 +302,25 @@ static struct log logs_from(uint64_t cursor)
     return log;
 }
 
+/* A question that waits is answered when something comes. */
+START_TEST(what_is_printed_is_followed)
+{
+    struct log log = {0};
+    barchan_error err = {0};
+    barchan_exec_result r;
+    barchan_sandbox *other = connect_to(holder.id);
+    ck_assert_msg(barchan_sandbox_logs_follow_start(other, 0, on_logs, &log, &err) == 0, "%s",
+                  err.message);
+    barchan_runtime_pump(rt, 100, NULL);
+    ck_assert(!log.done);
+    ck_assert_int_eq(barchan_sandbox_exec(sbx, OPTIONS(.command = "echo one"), &r, NULL), 0);
+    barchan_exec_result_clear(&r);
+    ck_assert(wait_until(logs_came, &log, 20000));
+    ck_assert_str_eq(log.text, "1 1 one\n|");
+    barchan_sandbox_destroy(other);
+}
+END_TEST
+
 START_TEST(what_was_printed)
 {
     barchan_sandbox *other = connect_to(holder.id), *own;
@@ -418,6 +437,7 @@ int main(void)
                                   its_lease_is_its_own,
                                   more_lease_and_pauses,
                                   usage_is_of_all,
+                                  what_is_printed_is_followed,
                                   what_was_printed,
                                   processes_and_their_commands,
                                   not_twice_and_not_of_others,

@@ -78,7 +78,7 @@ function T:test_options_that_could_do_nothing_are_errors()
     end,
     ["unknown option 'limt'"] = function() local text = barchan.render({}, { limt = 3 }) return text end,
     ["unknown option 'apend'"] = function()
-      local writer = barchan.transcript.open("/nowhere", { apend = true })
+      local writer = barchan.transcript.open("/nowhere/run.jsonl", { apend = true })
       return writer
     end,
     ["'max_seconds' is at most"] = function()

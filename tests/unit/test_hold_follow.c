@@ -117,10 +117,13 @@ START_TEST(the_end_waits_for_nobody_for_long)
         ck_assert(rc == 0 || (rc == 1 && frame.type != BC_HELD_ENDED));
     }
     ck_assert_int_eq(over, 0);
-    while ((rc = next_frame(client, &frame)) >= 0) {
-        ck_assert(rc == 0 || frame.type != BC_HELD_ENDED);
+    while ((rc = next_frame(client, &frame)) == 0 || (rc == 1 && frame.type != BC_HELD_ENDED)) {
         barchan_runtime_pump(rt, 50, NULL);
     }
+    ck_assert_int_eq(rc, 1); /* then it is told, too */
+    ck_assert_uint_eq(bc_get_u32(frame.payload), BARCHAN_END_TERMINATED);
+    pump();
+    ck_assert_int_eq(next_frame(client, &frame), -1);
     ck_assert_int_eq(over, 1);
 }
 END_TEST

@@ -22,8 +22,6 @@ WORLD = "integration/network_names"
 
 LETTERS_OF_NAMES = ("core/egress/host_name.c",
                     "if (!is_digit(c) && !(c >= 'a' && c <= 'z') && c != '-' && c != '_') return false;", "(void)c;")
-CLOSED = (RELAY, "shutdown(relay->fds[side], SHUT_RDWR); /* a forked child may hold it, too */\n            close(",
-          "shutdown(relay->fds[side], SHUT_RDWR);\n            (void)(")
 HTTP_HOST = (SNIFF, "if (strcmp(head->host, relay->host) != 0) {", "if (0) {")
 
 LAYERS = [
@@ -101,7 +99,6 @@ LAYERS = [
     Layer("G112", "of each way only so much is held",
           [("core/egress/relay.h", "BC_FLOW_BYTES (64u", "BC_FLOW_BYTES (1280u")],
           STORM, ["what_nobody_reads_is_not_gathered"]),
-    Layer("G112", "a connection that is over is closed", [CLOSED], STORM, ["a_storm_of_resets_leaves_nothing"]),
     Layer("G113", "a certificate is verified", [(INTERCEPT, "SSL_VERIFY_PEER, NULL", "SSL_VERIFY_NONE, NULL")],
           "sandbox/secret",
           ["a_server_that_cannot_be_verified_gets_nothing", "without_a_file_this_machines_trust_decides"]),
@@ -120,8 +117,6 @@ LAYERS = [
     Layer("G117", "a connection that broke on one side ends on the other",
           [(MOVE, "== BC_FAILED) {\n            bc_relay_abort(relay);", "== BC_FAILED) {")],
           STORM, ["killed_programs_leave_nothing"]),
-    Layer("G117", "a connection that is over has no descriptors", [CLOSED],
-          STORM, ["a_storm_of_resets_leaves_nothing"]),
     Layer("G118", "a network has its bytes and no more",
           [(EGRESS, "egress->max_bytes = rules->max_bytes;", "egress->max_bytes = 10 * rules->max_bytes;")],
           FLOW, ["no_more_than_max_bytes"]),

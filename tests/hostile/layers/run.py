@@ -175,7 +175,8 @@ def prove(chosen, known, alone, users):
         else:
             found = try_without(layer, names, alone, known)
         faults += found[0] is not None
-        proven = layer.test.startswith("unit/") or (len(found) > 1 and ends[names[1]][0] and found[1] is None)
+        proven = found[0] is None and (layer.test.startswith("unit/") or layer.test.endswith("as_user"))
+        proven = proven or (len(found) > 1 and ends[names[1]][0] and found[1] is None)
         as_user[layer.row] = as_user.get(layer.row, False) or proven
         print(f"{layer.row} {'ok' if found[0] is None else 'FAULT'} {time.monotonic() - began:.0f} s: {layer.what}: "
               + (found[0] or f"{', '.join(layer.cases)} fails without it")
