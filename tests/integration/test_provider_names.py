@@ -72,7 +72,8 @@ def serve_names():
 def swallow(port):
     """At 2001:db8::1 connections hang: the queue of who listens there is full. What keeps it so, or None."""
     address = ("2001:db8::1", port)
-    if subprocess.run(["ip", "-6", "addr", "add", address[0] + "/128", "dev", "lo"], capture_output=True).returncode:
+    if subprocess.run(["ip", "-6", "addr", "add", address[0] + "/128", "dev", "lo", "nodad"],
+                      capture_output=True).returncode:
         return None
     kept = [socket.socket(socket.AF_INET6)]
     kept[0].bind(address)
