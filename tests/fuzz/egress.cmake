@@ -2,7 +2,7 @@
 set(egress_sources)
 foreach(name address base64 client_hello host_name name_query policy policy_entry redactor registries
         registries_apt registries_npm registries_pip registry_files request_head request_stream
-        response_stream secret_match secret_memory)
+        charset response_stream secret_match secret_memory)
   list(APPEND egress_sources ${core}/egress/${name}.c)
 endforeach()
 foreach(name name_query client_hello request_head policy redactor registries)

@@ -21,7 +21,7 @@ barchan_fuzz_target(channel channel fuzz_channel.c ${host_sources})
 target_link_libraries(fuzz_channel PRIVATE PkgConfig::UV PkgConfig::CARES PkgConfig::SSL Threads::Threads)
 
 # The holder of a detached sandbox between both ends.
-foreach(name hold hold_check hold_client hold_log hold_relay)
+foreach(name hold hold_check hold_client hold_follow hold_log hold_relay)
   list(APPEND host_sources ${core}/sandbox/${name}.c)
 endforeach()
 barchan_fuzz_target(hold hold fuzz_hold.c ${host_sources})
