@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include "base/limits.h"
-#include "channel/held.h"
 
 struct ask {
     bc_stream stream; /* first */
@@ -76,8 +75,8 @@ static int on_frame(bc_stream *stream, const bc_frame *frame)
 
 static const bc_stream_ops ask_ops = {.on_frame = on_frame, .on_lost = on_lost};
 
-int bc_ask_start(barchan_sandbox *sbx, uint32_t what, uint64_t argument, bc_ask_fn done, void *ud,
-                 barchan_error *err)
+int bc_ask_start(barchan_sandbox *sbx, uint32_t what, uint64_t argument, int64_t patience_ms,
+                 bc_ask_fn done, void *ud, barchan_error *err)
 {
     struct ask *ask = calloc(1, sizeof *ask);
     if (ask == NULL) return bc_error_nomem(err);
@@ -90,7 +89,7 @@ int bc_ask_start(barchan_sandbox *sbx, uint32_t what, uint64_t argument, bc_ask_
     int rc = bc_stream_open(&ask->stream, sbx, &ask_ops, err);
     if (rc == 0) rc = bc_timer_open(&ask->timer, sbx->rt, on_late, ask, err);
     if (rc == 0) {
-        if (what != BC_HELD_ASK_FOLLOW) bc_timer_set(ask->timer, BC_ASK_PATIENCE_MS);
+        bc_timer_set(ask->timer, patience_ms);
         rc = bc_stream_send(&ask->stream, BC_FRAME_ASK, payload, sizeof payload, NULL, 0, err);
     }
     if (rc < 0) free_ask(ask);

@@ -8,9 +8,9 @@
  */
 typedef int (*bc_ask_fn)(bc_wire_reader *in, const barchan_error *err, void *ud);
 
-/* `done` is called exactly once when this returned 0, never inside this call. No answer in time is
- * an error, but of BC_HELD_ASK_FOLLOW, which may wait for ever. */
-int bc_ask_start(barchan_sandbox *sbx, uint32_t what, uint64_t argument, bc_ask_fn done, void *ud,
-                 barchan_error *err);
+/* `done` is called exactly once when this returned 0, never inside this call. No answer within
+ * patience_ms is an error; -1: it may take any time. */
+int bc_ask_start(barchan_sandbox *sbx, uint32_t what, uint64_t argument, int64_t patience_ms,
+                 bc_ask_fn done, void *ud, barchan_error *err);
 
 #endif

@@ -228,8 +228,8 @@ static int ask(bc_hold_client *client, bc_relay *relay, const bc_frame *frame)
     relay->ask = bc_wire_u32(&in);
     uint64_t argument = bc_wire_u64(&in);
     if (!bc_wire_done(&in)) return -1;
-    client->follows &= relay->ask == BC_HELD_ASK_FOLLOW; /* it does something else now */
     if (client->told || (hold->ending && relay->ask != BC_HELD_ASK_FOLLOW)) return 1; /* too late */
+    client->follows &= relay->ask == BC_HELD_ASK_FOLLOW; /* it does something else now */
     switch (relay->ask) {
     case BC_ASK_USAGE:
     case BC_ASK_PAUSE:

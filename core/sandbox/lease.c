@@ -28,7 +28,8 @@ int barchan_sandbox_extend(barchan_sandbox *sbx, int64_t more_ms, barchan_error 
         bc_error_where(err, "sandbox.extend");
         return BARCHAN_EINVAL;
     }
-    rc = bc_ask_start(sbx, BC_ASK_EXTEND, (uint64_t)(left + more_ms), ignore_answer, NULL, err);
+    rc = bc_ask_start(sbx, BC_ASK_EXTEND, (uint64_t)(left + more_ms), BC_ASK_PATIENCE_MS,
+                      ignore_answer, NULL, err);
     if (rc < 0) return rc;
     sbx->lease_end_ms = bc_clock_ms() + left + more_ms;
     sbx->backend->extend(sbx);
@@ -79,7 +80,8 @@ static int start(barchan_sandbox *sbx, int pause, barchan_sandbox_done_fn done, 
     if (call == NULL) return bc_error_nomem(err);
     *call = (struct pause_call){.sbx = sbx, .pause = pause, .done = done, .ud = ud};
     bc_sandbox_ref(sbx);
-    rc = bc_ask_start(sbx, pause ? BC_ASK_PAUSE : BC_ASK_RESUME, 0, on_answer, call, err);
+    rc = bc_ask_start(sbx, pause ? BC_ASK_PAUSE : BC_ASK_RESUME, 0, BC_ASK_PATIENCE_MS, on_answer,
+                      call, err);
     if (rc == 0) {
         if (pause) sbx->pauses_asked++;
         return 0;

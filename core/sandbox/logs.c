@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <barchan/detached.h>
 #include "ask.h"
+#include "base/limits.h"
 #include "channel/held.h"
 
 /* Each takes at least its head of 12 bytes in one answer. */
@@ -57,7 +58,7 @@ static int on_answer(bc_wire_reader *in, const barchan_error *err, void *ud)
 }
 
 static int ask_for_logs(barchan_sandbox *sbx, uint32_t question, uint64_t cursor,
-                        barchan_logs_fn done, void *ud, barchan_error *err)
+                        int64_t patience_ms, barchan_logs_fn done, void *ud, barchan_error *err)
 {
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0 && done == NULL) rc = bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
@@ -73,7 +74,7 @@ static int ask_for_logs(barchan_sandbox *sbx, uint32_t question, uint64_t cursor
     }
     *call = (struct logs_call){.sbx = sbx, .done = done, .ud = ud};
     bc_sandbox_ref(sbx);
-    rc = bc_ask_start(sbx, question, cursor, on_answer, call, err);
+    rc = bc_ask_start(sbx, question, cursor, patience_ms, on_answer, call, err);
     if (rc == 0) return 0;
     bc_sandbox_unref(sbx);
     free(call);
@@ -84,11 +85,11 @@ static int ask_for_logs(barchan_sandbox *sbx, uint32_t question, uint64_t cursor
 int barchan_sandbox_logs_start(barchan_sandbox *sbx, uint64_t cursor, barchan_logs_fn done,
                                void *ud, barchan_error *err)
 {
-    return ask_for_logs(sbx, BC_HELD_ASK_LOGS, cursor, done, ud, err);
+    return ask_for_logs(sbx, BC_HELD_ASK_LOGS, cursor, BC_ASK_PATIENCE_MS, done, ud, err);
 }
 
 int barchan_sandbox_logs_follow_start(barchan_sandbox *sbx, uint64_t cursor, barchan_logs_fn done,
                                       void *ud, barchan_error *err)
 {
-    return ask_for_logs(sbx, BC_HELD_ASK_FOLLOW, cursor, done, ud, err);
+    return ask_for_logs(sbx, BC_HELD_ASK_FOLLOW, cursor, -1, done, ud, err);
 }

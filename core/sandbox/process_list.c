@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "ask.h"
+#include "base/limits.h"
 
 struct list_call {
     barchan_processes_fn done;
@@ -84,7 +85,7 @@ int barchan_sandbox_processes_start(barchan_sandbox *sbx, barchan_processes_fn d
     struct list_call *call = malloc(sizeof *call);
     if (call == NULL) return bc_error_nomem(err);
     *call = (struct list_call){.done = done, .ud = ud};
-    rc = bc_ask_start(sbx, BC_ASK_PROCESSES, 0, on_answer, call, err);
+    rc = bc_ask_start(sbx, BC_ASK_PROCESSES, 0, BC_ASK_PATIENCE_MS, on_answer, call, err);
     if (rc < 0) free(call);
     return rc;
 }

@@ -132,7 +132,7 @@ int barchan_sandbox_usage_start(barchan_sandbox *sbx, barchan_usage_fn done, voi
         tell_at_end(call);
         return 0;
     }
-    rc = bc_ask_start(sbx, BC_ASK_USAGE, 0, on_answer, call, err);
+    rc = bc_ask_start(sbx, BC_ASK_USAGE, 0, BC_ASK_PATIENCE_MS, on_answer, call, err);
     if (rc == 0) return 0;
     bc_sandbox_unref(sbx);
     free(call);
