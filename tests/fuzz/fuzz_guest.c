@@ -289,7 +289,6 @@ static void begin_network(void)
     init->carry = carry_new(&plan);
     fake.connections = 9;
     fake.questions = 100;
-    fake.words = 20;
 }
 
 static void run(const uint8_t *bytes, size_t len, unsigned how, size_t step)
@@ -298,9 +297,8 @@ static void run(const uint8_t *bytes, size_t len, unsigned how, size_t step)
     fake.in = bytes;
     fake.in_len = len;
     fake.step = step;
-    fake.said_len = 0;
-    fake.open_fds = 0;
     fake.now_ns = 1;
+    fake.words = 20; /* of the jobs' output, and of connections */
     fake.pipes_break = how >> 1 & 1;
     fake.forks_fail = how >> 2 & 3;
     init = calloc(1, sizeof *init);

@@ -9,13 +9,14 @@
 struct fake_system {
     const uint8_t *in; /* what the library sends */
     size_t in_len, step;
-    unsigned char said[1 << 20]; /* what process 1 answers */
     size_t said_len;
     int open_fds, pipes_break, forks_fail;
     int64_t now_ns;
     int connections, questions, words; /* of programs, that are still to come */
     unsigned blocks;                   /* of the heap */
     jmp_buf exit;
+    /* What process 1 answers; the one member that is not made new for each life. */
+    unsigned char said[1 << 20];
 };
 extern struct fake_system fake;
 
