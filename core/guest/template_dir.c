@@ -78,14 +78,30 @@ static int fetch(const struct world *world, const char *path, struct stat *st, s
     return fd < 0 ? fail_os(why, os_error, "template %s", path) : fd;
 }
 
-/* A file of the template as text; "" when there is none. No link leads out of the template. */
-static char *read_in_template(const char *path)
+/* A file of the template's /etc. No link leads out of the template; where openat2 is refused, none
+ * is followed at all. */
+static int open_in_etc(const char *name)
 {
     struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
                            .resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
-    char *text = calloc(1, MAX_ACCOUNTS);
+    char path[NAME_MAX];
+    snprintf(path, sizeof path, "etc/%s", name);
     int root = open(RAW, O_PATH | O_DIRECTORY | O_CLOEXEC);
     int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM)) {
+        int etc = openat(root, "etc", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+        fd = openat(etc, name, (int)how.flags | O_NOFOLLOW);
+        if (etc >= 0) close(etc);
+    }
+    if (root >= 0) close(root);
+    return fd;
+}
+
+/* As text; "" when there is none. NULL without memory. */
+static char *read_in_etc(const char *name)
+{
+    char *text = calloc(1, MAX_ACCOUNTS);
+    int fd = open_in_etc(name);
     size_t len = 0;
     ssize_t n = 1;
     struct stat st;
@@ -95,7 +111,6 @@ static char *read_in_template(const char *path)
         if (n > 0) len += (size_t)n;
     }
     if (fd >= 0) close(fd);
-    if (root >= 0) close(root);
     return text;
 }
 
@@ -110,8 +125,7 @@ static int merge_accounts(const char *skeleton, const char *name, const char *ou
                           struct failure *why)
 {
     char path[PATH_MAX];
-    snprintf(path, sizeof path, "etc/%s", name);
-    char *text = read_in_template(path);
+    char *text = read_in_etc(name);
     if (text == NULL) return fail_os(why, ENOMEM, "read /etc/%s of the template", name);
     snprintf(path, sizeof path, "%s/etc/%s", skeleton, name);
     FILE *out = fopen(path, "wxe");
