@@ -50,7 +50,7 @@ static void add_layers(bc_buf *json, const char *layers)
                           : held ? "ok"
                                  : "info",
                           missing ? detail + 9 : detail,
-                          missing ? "sandboxes that ask for it need best_effort without it" : "");
+                          needed ? "sandboxes that ask for it need best_effort without it" : "");
         }
     }
 }

@@ -117,8 +117,8 @@ static void probe_cgroups(bc_buf *json)
     int v1 = access("/sys/fs/cgroup/memory", F_OK) == 0;
     const char *kind = v2 ? "version 2" : hybrid ? "versions 1 and 2" : v1 ? "version 1" : NULL;
     if (kind == NULL) {
-        bc_doctor_add(json, "cgroups", "missing", "none is mounted",
-                      "mount cgroup2 at /sys/fs/cgroup; without it limits hold per process only");
+        bc_doctor_add(json, "cgroups", "info", "none is mounted",
+                      "mount cgroup2 at /sys/fs/cgroup; without it process 1 watches the limits");
         return;
     }
     bc_doctor_add(json, "cgroups", "ok", kind, "");

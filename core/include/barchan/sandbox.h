@@ -247,7 +247,8 @@ BARCHAN_API int barchan_sandbox_usage_start(barchan_sandbox *sbx, barchan_usage_
 /* ---- what this machine can do ---------------------------------------------------------- */
 
 /* Probes the host and writes a JSON array of {"name", "state": "ok" | "missing" | "info",
- * "detail", "remedy"} into `*json`, which the caller frees with barchan_free. Needs no sandbox;
+ * "detail", "remedy"} into `*json`, which the caller frees with barchan_free: "missing" is what
+ * sandboxes cannot do without, "info" what they are better with, or only told. Needs no sandbox;
  * starts the launcher to learn what it can set up. */
 BARCHAN_API int barchan_doctor(barchan_runtime *rt, char **json, barchan_error *err);
 /* The same without waiting: `done` is called exactly once, with the JSON text (borrowed) or err. */

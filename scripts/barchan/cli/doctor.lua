@@ -54,7 +54,7 @@ function command.main(words)
   end
   for _, row in ipairs(rows) do
     out(("%-8s %-30s %s\n"):format(marks[row.state] or row.state, row.name, row.detail or ""))
-    if row.state == "missing" and row.remedy ~= "" then
+    if (row.remedy or "") ~= "" then
       out((" "):rep(9), "remedy: ", row.remedy, "\n")
     end
   end
