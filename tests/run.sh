@@ -10,6 +10,7 @@ sanitize=
 filter=.
 skip='^$'
 timeout=300
+long=OFF
 usage="tests/run.sh [--long] [--sanitize address|thread] [--filter REGEX] [--skip REGEX]"
 while [ $# -gt 0 ]; do
     case $1 in
@@ -17,7 +18,7 @@ while [ $# -gt 0 ]; do
     --sanitize | --filter | --skip) [ $# -gt 1 ] || die "$1 needs a value: $usage" ;;
     esac
     case $1 in
-    --long) export BARCHAN_LONG=1 CK_TIMEOUT_MULTIPLIER=10; timeout=3000 ;;
+    --long) export BARCHAN_LONG=1 CK_TIMEOUT_MULTIPLIER=10; timeout=3000 long=ON ;;
     --sanitize) shift; sanitize=$1; build=$top/build/tests-$1 ;;
     --filter) shift; filter=$1 ;;
     --skip) shift; skip=$1 ;;
@@ -28,7 +29,7 @@ done
 
 bootstrap_packages $BUILD_PACKAGES $TEST_PACKAGES
 bootstrap_build "$top" "$build" -DBARCHAN_TESTS=ON -DBARCHAN_EXAMPLES=ON -DBARCHAN_SANITIZE="$sanitize" \
-    -DBARCHAN_TEST_TIMEOUT="$timeout"
+    -DBARCHAN_TEST_TIMEOUT="$timeout" -DBARCHAN_TESTS_LONG="$long"
 
 # The distribution's own tools before wrappers of version managers, which other users cannot read.
 export PATH="/usr/bin:/bin:$PATH"

@@ -45,6 +45,18 @@ int is_root(void)
     return geteuid() == 0;
 }
 
+int has_groups(void)
+{
+    static const char *const hierarchies[] = {"", "/unified", "/memory"};
+    char path[64];
+    int found = 0;
+    for (size_t i = 0; i < sizeof hierarchies / sizeof *hierarchies; i++) {
+        snprintf(path, sizeof path, "/sys/fs/cgroup%s/cgroup.procs", hierarchies[i]);
+        found = found || access(path, W_OK) == 0;
+    }
+    return is_root() && found;
+}
+
 int count_children(void)
 {
     char path[64];

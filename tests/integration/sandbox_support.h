@@ -26,6 +26,8 @@ int count_fds(void);
 int count_mounts(void);
 int64_t monotonic_ms(void);
 int is_root(void);
+/* Whether control groups can be made here; with delegated ones an ordinary user could, too. */
+int has_groups(void);
 /* Counted and explained in the summary of the tests; 1. */
 int skip(const char *why);
 /* Waits until `condition(ud)` is true, pumping; false after `limit_ms`. */
