@@ -146,12 +146,18 @@ int barchan_runtime_fd(barchan_runtime *rt, barchan_error *err)
 
 /* ---- the pump ---- */
 
+enum { HANDED_ON = 3 };
+
 static int collect_and_dispatch(barchan_runtime *rt)
 {
     rt->changed = 0;
     uv_run(&rt->loop, UV_RUN_NOWAIT);
-    int count = bc_posts_run(rt) + dispatch(rt);
-    return count + dispatch(rt); /* what came in is most often handed on once */
+    int count = bc_posts_run(rt);
+    /* What came in is handed on: a socket's bytes to a transfer, that to a reply, that to a script.
+     * Looking for more after each would be a system call each. */
+    for (int i = 0; i < HANDED_ON; i++)
+        count += dispatch(rt);
+    return count;
 }
 
 /* Waits until libuv has something to do, at most timeout_ms (-1: no limit). */
