@@ -148,10 +148,10 @@ int barchan_runtime_fd(barchan_runtime *rt, barchan_error *err)
 
 enum { HANDED_ON = 3 };
 
-static int collect_and_dispatch(barchan_runtime *rt)
+static int collect_and_dispatch(barchan_runtime *rt, uv_run_mode mode)
 {
     rt->changed = 0;
-    uv_run(&rt->loop, UV_RUN_NOWAIT);
+    uv_run(&rt->loop, mode);
     int count = bc_posts_run(rt);
     /* What came in is handed on: a socket's bytes to a transfer, that to a reply, that to a script.
      * Looking for more after each would be a system call each. */
@@ -179,15 +179,29 @@ static int has_work(const barchan_runtime *rt)
     return rt->changed || rt->ready.next != &rt->ready || uv_backend_timeout(&rt->loop) == 0;
 }
 
+/* Who waits for one thing need not hear of signals, so libuv itself may wait, which saves a call:
+ * it goes on after a signal. Without a handle that is alive it would not wait at all. */
+static int wait_in_uv(barchan_runtime *rt)
+{
+    return !bc_posts_waiting(rt) && uv_loop_alive(&rt->loop);
+}
+
+enum { NO_LIMIT = -1, NO_LIMIT_NOR_SIGNAL = -2 };
+
 static int pump(barchan_runtime *rt, int timeout_ms)
 {
     int count = 0;
     rt->pumping++;
     uv_update_time(&rt->loop);
-    if (timeout_ms == 0 || has_work(rt) || bc_posts_waiting(rt)) count = collect_and_dispatch(rt);
+    if (timeout_ms == 0 || has_work(rt) || bc_posts_waiting(rt))
+        count = collect_and_dispatch(rt, UV_RUN_NOWAIT);
     if (count == 0 && timeout_ms != 0 && rt->ready.next == &rt->ready) {
-        wait_ready(rt, timeout_ms);
-        count = collect_and_dispatch(rt);
+        if (timeout_ms == NO_LIMIT_NOR_SIGNAL && wait_in_uv(rt)) {
+            count = collect_and_dispatch(rt, UV_RUN_ONCE);
+        } else {
+            wait_ready(rt, timeout_ms);
+            count = collect_and_dispatch(rt, UV_RUN_NOWAIT);
+        }
     }
     rearm(rt);
     rt->pumping--;
@@ -202,7 +216,7 @@ int barchan_runtime_pump(barchan_runtime *rt, int timeout_ms, barchan_error *err
         return bc_error_set(err, BARCHAN_EBUSY,
                             "the runtime cannot be pumped from inside one of its callbacks");
     }
-    return pump(rt, timeout_ms);
+    return pump(rt, timeout_ms < 0 ? NO_LIMIT : timeout_ms);
 }
 
 int bc_runtime_may_wait(barchan_runtime *rt, barchan_error *err)
@@ -218,11 +232,11 @@ int bc_runtime_wait(barchan_runtime *rt, const int *done, barchan_error *err)
 {
     int rc = bc_runtime_may_wait(rt, err);
     if (rc < 0) return rc;
-    while (!*done) {
-        rc = barchan_runtime_pump(rt, -1, err);
-        if (rc < 0) return rc;
+    while (rc == 0 && !*done) {
+        pump(rt, NO_LIMIT_NOR_SIGNAL);
+        rc = bc_runtime_check(rt, err);
     }
-    return 0;
+    return *done ? 0 : rc;
 }
 
 void bc_outcome_set(bc_outcome *outcome, const barchan_error *err)
