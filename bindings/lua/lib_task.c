@@ -1,6 +1,7 @@
 /* Tasks as scripts see them: spawn, wait, cancel, sleep. */
 #include <lauxlib.h>
 #include <string.h>
+#include "base/clock.h"
 #include "errors.h"
 #include "host.h"
 #include "task.h"
@@ -158,6 +159,19 @@ static int l_spawn_apart(lua_State *L)
     return 1;
 }
 
+/* spawn_within(seconds, fn, …) -> task; like spawn, but it and what it spawns are stopped when they
+ * still run, and do not wait, after this. Who waits is to be cancelled before. */
+static int l_spawn_within(lua_State *L)
+{
+    lua_Number seconds = luaL_checknumber(L, 1);
+    luaL_argcheck(L, seconds > 0 && seconds <= 1e10, 1, "seconds up to 1e10 expected");
+    luaL_checktype(L, 2, LUA_TFUNCTION);
+    lua_remove(L, 1);
+    bl_task *task = bl_task_spawn(L, lua_gettop(L) - 1, NULL, NULL);
+    bl_task_within(task, bc_clock_us() + (int64_t)(seconds * 1e6));
+    return 1;
+}
+
 /* spawn_load(fn, …) -> task; like spawn, for the top level of scripts: its slices are limited in
  * any state */
 static int l_spawn_load(lua_State *L)
@@ -257,9 +271,13 @@ void bl_scheduler_open(lua_State *L)
 
 void bl_open_task(lua_State *L)
 {
-    static const luaL_Reg functions[] = {
-        {"spawn", l_spawn}, {"spawn_apart", l_spawn_apart}, {"spawn_load", l_spawn_load},
-        {"sleep", l_sleep}, {"cancelled", l_cancelled},     {NULL, NULL}};
+    static const luaL_Reg functions[] = {{"spawn", l_spawn},
+                                         {"spawn_apart", l_spawn_apart},
+                                         {"spawn_load", l_spawn_load},
+                                         {"spawn_within", l_spawn_within},
+                                         {"sleep", l_sleep},
+                                         {"cancelled", l_cancelled},
+                                         {NULL, NULL}};
     lua_newtable(L);
     luaL_setfuncs(L, functions, 0);
     bl_push_coroutine_library(L);

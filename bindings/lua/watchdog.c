@@ -10,7 +10,7 @@
 
 /* In the registry, the error of each limit, made beforehand: there may be no memory for it then. */
 static const char slice_error_key, total_error_key, load_error_key, call_error_key,
-    cancel_error_key;
+    cancel_error_key, within_error_key;
 
 /* A copy of an error that was made beforehand, for this stop's own traceback. */
 static int l_copy_error(lua_State *L)
@@ -106,6 +106,8 @@ void bl_watchdog_open(lua_State *L)
 {
     keep_late(L, &load_error_key, RAN, BL_LOAD_SLICE_MS, ON);
     keep_error(L, &cancel_error_key, BARCHAN_ECANCELLED, "the task was cancelled");
+    keep_error(L, &within_error_key, BARCHAN_ETIMEDOUT,
+               "it ran past its time without waiting for anything, and was stopped");
 }
 
 static int64_t positive_us(int64_t ms)
@@ -140,6 +142,7 @@ bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
     }
     if (task == NULL) return outer;
     if (task->loads) limit(state, now + BL_LOAD_SLICE_MS * 1000, &load_error_key);
+    if (task->within_us != 0) limit(state, task->within_us, &within_error_key);
     if (task->deadline_us != 0) limit(state, task->deadline_us, &call_error_key);
     return outer;
 }

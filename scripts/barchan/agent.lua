@@ -263,15 +263,18 @@ end
 -- Runs the loop as a task that is cancelled when its time is over.
 local function within(seconds, run)
   if not seconds then return run:loop() end
-  local t <close> = task.spawn(run.loop, run)
+  local began = util.now()
+  local t <close> = task.spawn_within(seconds, run.loop, run)
   local _ <close> = task.spawn(function()
     task.sleep(seconds)
     run.timed_out = true
     t:cancel()
   end)
   local outcome = table.pack(t:wait())
-  if not outcome[1] then error(outcome[2], 0) end
-  return outcome[2], outcome[3]
+  if outcome[1] then return outcome[2], outcome[3] end
+  if util.now() - began < seconds then error(outcome[2], 0) end
+  run.timed_out = true -- something ran past it without waiting, which nobody could cancel
+  return "budget"
 end
 
 function Run:result(stop_reason, err)

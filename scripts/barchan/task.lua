@@ -7,6 +7,16 @@ local task = {
   cancelled = core.task.cancelled,
 }
 
+-- Beyond this time, a task that does not wait for anything is stopped; one that does can be cancelled.
+local GRACE = 1 -- second, to come to an end when cancelled
+
+--- Like spawn; for who cancels the task when `seconds` are over, in case that it never waits.
+---@param seconds? number nil: no limit
+function task.spawn_within(seconds, fn, ...)
+  if not seconds then return task.spawn(fn, ...) end
+  return core.task.spawn_within(seconds + GRACE, fn, ...)
+end
+
 local function outcome_of(ok, ...)
   if not ok then return { ok = false, error = (...) } end
   local outcome = table.pack(...)

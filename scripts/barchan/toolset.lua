@@ -166,8 +166,8 @@ end
 
 -- Runs the tool in a task of its own: content, is_error.
 local function run(self, definition, call)
-  local t <close> = task.spawn(definition.run, call.arguments, context(self, call))
   local ok, value, err
+  local t <close> = task.spawn_within(definition.timeout, definition.run, call.arguments, context(self, call))
   if definition.timeout then
     ok, value, err = task.wait_within(definition.timeout, t, "timed out: the tool was stopped after %g s")
   else

@@ -143,6 +143,15 @@ function T:test_a_run_that_takes_too_long_stops()
   lu.assertEquals(roles(result.messages), "user assistant tool:a")
 end
 
+function T:test_a_run_that_does_not_wait_stops()
+  local tools = barchan.toolset { echo_tool(function() while true do end end) }
+  local turns = { reply { tool_calls = { call("a", "echo") } }, reply { text = "Done." } }
+  local result = agent(replaying(table.unpack(turns)), { tools = tools, max_seconds = 0.1 }):run "q"
+  lu.assertStrContains(result.messages[3].content, "it ran past its time")
+  lu.assertEquals(result.error, nil)
+  lu.assertTrue(result.stop_reason == "budget" or result.stop_reason == "end_turn")
+end
+
 function T:test_output_tokens_are_a_budget()
   local turns = {}
   for i = 1, 9 do turns[i] = reply { tool_calls = { call("c" .. i, "echo") } } end

@@ -101,6 +101,23 @@ function T:test_a_tools_timeout()
   lu.assertErrorMsgContains("timeout: seconds", toolset, { name = "x", run = print, timeout = 0 })
 end
 
+function T:test_a_tool_that_does_not_wait_is_stopped_too()
+  local ends = false
+  local tools = toolset {
+    name = "busy", description = "", timeout = 0.05, run = function()
+      local _ <close> = setmetatable({}, { __close = function() ends = true end })
+      local co = coroutine.wrap(function() while true do pcall(string.rep, "x", 9) end end)
+      barchan.spawn(function() barchan.sleep(0) end)
+      co()
+    end,
+  }
+  local message = call(tools, {}, "busy")
+  lu.assertTrue(message.is_error)
+  lu.assertStrContains(message.content, "it ran past its time without waiting for anything")
+  lu.assertTrue(ends)
+  lu.assertEquals(call(toolset { name = "t", run = function() return "next" end }, {}, "t").content, "next")
+end
+
 function T:test_answers_to_wrong_calls_are_bounded()
   local tools = toolset { name = "t", description = "", run = print,
     parameters = { type = "object", properties = {}, additionalProperties = false } }

@@ -9,7 +9,7 @@
 ---@field system? string
 ---@field max_steps? integer completions with tools; 16
 ---@field max_tokens? integer of one completion
----@field max_seconds? number of a run
+---@field max_seconds? number of a run; what does not wait for anything is stopped a second later
 ---@field max_output_tokens? integer of a run
 ---@field policy? string|barchan.Policy|barchan.Policies|table see the topic policies
 ---@field on_event? fun(event: table) every event of a run

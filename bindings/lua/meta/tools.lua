@@ -9,7 +9,7 @@
 ---@field description? string for the model: when to use it, what to check in its answer
 ---@field parameters? table JSON Schema whose type is object
 ---@field run fun(args: table, ctx: barchan.ToolContext): any a string, an exec result, barchan.result or a table
----@field timeout? number seconds
+---@field timeout? number seconds; a tool that does not wait for anything is stopped a second later
 ---@field sequential? boolean not beside other calls of the same turn
 
 ---@class barchan.ToolContext
