@@ -68,11 +68,12 @@ static void break_off(bc_channel *channel, const char *what)
     end(channel, &why);
 }
 
-/* A guest that does not read what it is sent is not read from: it could have us answer it until
- * the queue is full. An honest one always reads, whatever waits to be sent. */
+/* Who asks and does not read what it is sent is not read from: it could have us answer it until the
+ * queue is full. An honest one always reads, whatever waits to be sent. */
 static int may_read(const bc_channel *channel)
 {
-    return channel->handler->max_of != NULL || channel->out.len <= BC_CHANNEL_MAX_UNREAD;
+    int asks = channel->handler->max_of == NULL || channel->handler->asks;
+    return !asks || channel->out.len <= BC_CHANNEL_MAX_UNREAD;
 }
 
 static void want(bc_channel *channel)

@@ -102,8 +102,13 @@ static int on_frame(void *ud, const bc_frame *frame)
     bc_hold_client *client = ud;
     if (frame->stream == 0 && frame->type == BC_FRAME_HELLO) return greet(client, frame);
     if (!client->greeted) return -1;
-    /* What was printed may be asked for; all else comes too late. */
-    if (client->hold->ending && frame->type != BC_FRAME_ASK) return 0;
+    /* What was printed may be asked for; all else comes too late, and who asks it follows no more.
+     */
+    if (client->hold->ending && frame->type != BC_FRAME_ASK) {
+        client->follows = 0;
+        if (client->hold->over && !client->told) bc_hold_tell_end(client);
+        return 0;
+    }
     if (frame->stream == 0) {
         if (frame->type != BC_HELD_TERMINATE) return -1;
         barchan_sandbox_terminate(client->hold->sbx);
@@ -134,8 +139,11 @@ static void on_sent(void *ud)
     if (client->told) bc_hold_client_cut(client);
 }
 
-static const bc_channel_handler handler = {
-    .on_frame = on_frame, .on_end = on_end, .max_of = bc_held_max_to_holder, .on_sent = on_sent};
+static const bc_channel_handler handler = {.on_frame = on_frame,
+                                           .on_end = on_end,
+                                           .max_of = bc_held_max_to_holder,
+                                           .asks = 1,
+                                           .on_sent = on_sent};
 
 static void on_silence(void *ud)
 {

@@ -229,7 +229,7 @@ static int ask(bc_hold_client *client, bc_relay *relay, const bc_frame *frame)
     uint64_t argument = bc_wire_u64(&in);
     if (!bc_wire_done(&in)) return -1;
     if (client->told || (hold->ending && relay->ask != BC_HELD_ASK_FOLLOW)) return 1; /* too late */
-    client->follows &= relay->ask == BC_HELD_ASK_FOLLOW; /* it does something else now */
+    client->follows &= relay->ask == BC_HELD_ASK_FOLLOW;
     switch (relay->ask) {
     case BC_ASK_USAGE:
     case BC_ASK_PAUSE:
@@ -289,6 +289,7 @@ int bc_relay_request(bc_hold_client *client, const bc_frame *frame)
     if (frame->type == BC_FRAME_EXEC && !bc_hold_exec_is_valid(bc_wire_read(frame))) return -1;
     if (frame->type == BC_FRAME_FILE && !bc_hold_file_is_valid(bc_wire_read(frame))) return -1;
     if (client->hold->client_count <= BC_HOLD_MAX_CLIENTS) client->spare = 0;
+    if (frame->type != BC_FRAME_ASK) client->follows = 0; /* it does something else now */
     int barred = client->spare && frame->type != BC_FRAME_ASK;
     bc_relay *relay = barred ? NULL : calloc(1, sizeof *relay);
     if (relay == NULL) {
