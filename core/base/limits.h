@@ -223,6 +223,8 @@
 #define BC_EGRESS_LINGER_MS 2000
 /* How long a server's answer may pause for a program that says no more: most likely it has gone. */
 #define BC_EGRESS_LEFT_MS 30000
+/* The same where its further words wait to be read, which hides its end. */
+#define BC_EGRESS_STALLED_MS 300000
 /* Hosts and ports that a person is asked about, for each sandbox. */
 #define BC_EGRESS_MAX_QUESTIONS 256
 /* Hosts that a profile gives addresses of, like lines of /etc/hosts. */

@@ -4,6 +4,10 @@
 #include "base/limits.h"
 #include "egress/relay.h"
 
+/* Of what may be moved now, for each that asks: or else the first would have all of it each time.
+ */
+enum { LEAST_SHARE = 64 };
+
 static void refill(bc_egress *egress)
 {
     int64_t now = bc_clock_ms(), passed = now - egress->filled_ms;
@@ -27,6 +31,9 @@ size_t bc_budget_take(bc_egress *egress, size_t wanted)
         egress->throttled = 1;
         bc_timer_set(egress->timer, BC_EGRESS_ROUND_MS);
     }
+    uint64_t share = egress->tokens / (egress->open > 0 ? egress->open : 1);
+    if (share < LEAST_SHARE) share = LEAST_SHARE;
+    if (wanted > share) wanted = (size_t)share;
     return wanted < egress->tokens ? wanted : (size_t)egress->tokens;
 }
 
@@ -46,14 +53,25 @@ void bc_budget_deny(bc_verdict *verdict)
     *verdict = (bc_verdict){.rule = "max_bytes of this network are used up"};
 }
 
+static void move_from(bc_relay *relay, const bc_relay *end)
+{
+    while (relay != NULL && relay != end) {
+        bc_relay *next = relay->next;
+        if (relay->stage == STAGE_OPEN) bc_relay_move(relay);
+        relay = next;
+    }
+}
+
+/* Another is the first each time, for the last may find nothing left. */
 void bc_budget_resume(bc_egress *egress)
 {
     if (!egress->throttled) return;
     egress->throttled = 0;
     refill(egress);
-    for (bc_relay *relay = egress->connections; relay != NULL;) {
-        bc_relay *next = relay->next;
-        if (relay->stage == STAGE_OPEN) bc_relay_wait(relay);
-        relay = next;
-    }
+    bc_relay *first = egress->connections;
+    size_t skip = egress->open > 0 ? egress->round++ % egress->open : 0;
+    for (size_t i = 0; i < skip && first != NULL; i++)
+        first = first->next;
+    move_from(first, NULL);
+    move_from(egress->connections, first);
 }

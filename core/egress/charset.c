@@ -32,9 +32,11 @@ static bool is_like_ascii(const char *text, size_t len)
 {
     char name[32];
     size_t n = 0;
+    bool names_none = true;
     for (size_t i = 0; i < len && text[i] != ';'; i++) {
         char c = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];
         if (text[i] == ',' || n == sizeof name - 1) return false;
+        if (strchr("=\" \t", c) == NULL) names_none = false;
         if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9')) name[n++] = c;
     }
     name[n] = '\0';
@@ -42,7 +44,7 @@ static bool is_like_ascii(const char *text, size_t len)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (is_name(name + skip, known[i])) return true;
     }
-    return n == 0;
+    return names_none;
 }
 
 bool bc_charset_is_like_ascii(const char *type, size_t len)

@@ -9,6 +9,17 @@
 #include <string.h>
 #include "egress/relay.h"
 
+/* One read takes in all that are there. */
+static void on_message(int written, int version, int type, const void *data, size_t len, SSL *ssl,
+                       void *ud)
+{
+    bc_intercept *x = ud;
+    (void)version;
+    if (written || type != SSL3_RT_HANDSHAKE || len == 0) return;
+    if (*(const unsigned char *)data != SSL3_MT_KEY_UPDATE) return;
+    if (++x->key_updates > BC_INTERCEPT_KEY_UPDATES) SSL_set_shutdown(ssl, SSL_RECEIVED_SHUTDOWN);
+}
+
 static int open_end(bc_intercept *x, int side, SSL_CTX *ctx)
 {
     SSL *ssl = SSL_new(ctx);
@@ -22,6 +33,8 @@ static int open_end(bc_intercept *x, int side, SSL_CTX *ctx)
     BIO_set_mem_eof_return(in, -1);
     BIO_set_mem_eof_return(out, -1);
     SSL_set_bio(ssl, in, out); /* owns both */
+    SSL_set_msg_callback(ssl, on_message);
+    SSL_set_msg_callback_arg(ssl, x);
     x->ssl[side] = ssl;
     x->in[side] = in;
     x->out[side] = out;
@@ -49,6 +62,7 @@ int bc_intercept_create(bc_intercept **out, bc_relay *relay, bc_bound_host *host
     bc_intercept *x = calloc(1, sizeof *x);
     if (x == NULL) return -1;
     x->relay = relay;
+    relay->egress->intercepted++;
     x->host = host;
     bc_buf_init(&x->request, BC_INTERCEPT_BYTES);
     bc_buf_init(&x->answer, 4 * BC_INTERCEPT_BYTES);
@@ -67,6 +81,7 @@ int bc_intercept_create(bc_intercept **out, bc_relay *relay, bc_bound_host *host
 void bc_intercept_destroy(bc_intercept *x)
 {
     if (x == NULL) return;
+    x->relay->egress->intercepted--;
     SSL_free(x->ssl[INNER]);
     SSL_free(x->ssl[OUTER]);
     bc_redactor_clear(&x->strays);
@@ -141,7 +156,8 @@ int bc_intercept_read(bc_intercept *x, int side, char *to, size_t room)
     ERR_clear_error();
     if (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE) return 0;
     x->ended[side] = true;
-    return what == SSL_ERROR_ZERO_RETURN ? -1 : -2;
+    bool goodbye = what == SSL_ERROR_ZERO_RETURN && x->key_updates <= BC_INTERCEPT_KEY_UPDATES;
+    return goodbye ? -1 : -2;
 }
 
 int bc_intercept_write(bc_intercept *x, int side, const char *data, size_t len)
@@ -158,6 +174,7 @@ void bc_intercept_leave(bc_intercept *x)
 {
     if (x->left) return;
     x->left = true;
+    bc_response_hurry(&x->response);
     ERR_clear_error();
     SSL_shutdown(x->ssl[OUTER]);
     ERR_clear_error();

@@ -32,6 +32,8 @@
 #define BC_INTERCEPT_BYTES_OWN (4 * BC_INTERCEPT_BYTES)
 /* Of plain bytes at once: a record of TLS. */
 #define BC_INTERCEPT_PIECE (16u << 10)
+/* Who has sent so many has done nothing else: each costs 20 us, and is due after gigabytes. */
+#define BC_INTERCEPT_KEY_UPDATES 32
 
 typedef struct bc_intercept {
     bc_relay *relay;
@@ -46,10 +48,12 @@ typedef struct bc_intercept {
     bc_redactor strays;   /* placeholders in bodies */
     uint32_t strays_told; /* in this request */
     bc_response_stream response;
-    bc_buf answer; /* between the two of them */
-    bool last;     /* no request follows the one that is under way, or was */
-    bool left;     /* the program says no more, and the server has been told */
-    bool closing;  /* all that is for the program waits to be sent */
+    bc_buf answer;       /* between the two of them */
+    bool last;           /* no request follows the one that is under way, or was */
+    bool left;           /* the program says no more, and the server has been told */
+    int64_t patience_ms; /* the timer's, from when something moved */
+    int key_updates;     /* of both sides */
+    bool closing;        /* all that is for the program waits to be sent */
 } bc_intercept;
 
 /* intercept_move.c */

@@ -34,7 +34,13 @@ static void respond(bc_intercept *x, barchan_network_event_kind kind)
 
 static void fail(bc_intercept *x, const char *why)
 {
-    snprintf(x->relay->verdict.rule, sizeof x->relay->verdict.rule, "%s", why);
+    bc_relay *relay = x->relay;
+    if (x->response.broken) { /* what came before it may be read, and no goodbye */
+        bc_relay_tell(relay, BARCHAN_NETWORK_FAILED, why);
+        x->closing = true;
+        return;
+    }
+    snprintf(relay->verdict.rule, sizeof relay->verdict.rule, "%s", why);
     respond(x, BARCHAN_NETWORK_FAILED);
 }
 

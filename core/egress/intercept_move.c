@@ -7,8 +7,9 @@
 #include "egress/intercept.h"
 #include "egress/relay.h"
 
-/* Of one side in one go, as in move.c. */
-#define MAX_ROUNDS 4
+/* What is read of one side in one go: of many connections less each, for a record may be as small
+ * as a byte, and costs microseconds whatever it holds. */
+#define LEAST_SHARE 2048u
 
 int bc_intercept_begin(bc_relay *relay, bc_bound_host *host)
 {
@@ -38,8 +39,9 @@ static int receive(bc_intercept *x, int side)
 {
     bc_relay *relay = x->relay;
     unsigned char *scratch = relay->egress->scratch;
+    size_t share = BC_FLOW_BYTES / relay->egress->intercepted;
     if (!has_room(x, side)) return 0;
-    ssize_t n = bc_relay_receive(relay, side, scratch, BC_FLOW_BYTES);
+    ssize_t n = bc_relay_receive(relay, side, scratch, share > LEAST_SHARE ? share : LEAST_SHARE);
     if (n < 0 && side == INNER) return -1;
     if (n < 0) relay->flows[side].ended = 1; /* the program is told */
     if (relay->flows[side].ended) BIO_set_mem_eof_return(x->in[side], 0);
@@ -83,19 +85,36 @@ static int both(bc_intercept *x, int (*act)(bc_intercept *, int))
     return outer < 0 ? -1 : inner | outer;
 }
 
-/* As of other connections: the end of what the program says is passed on. Its answer may not pause
- * for long then, but where it is the program that does not take it. */
-static void say_less(bc_intercept *x)
+/* How long neither side may move anything; -1: as long as they like. A program that is not read for
+ * may be gone, with a part of what it has said still to come. */
+static int64_t patience(const bc_intercept *x)
+{
+    const bc_relay *relay = x->relay;
+    bool ended = x->ended[INNER] || relay->flows[INNER].ended || relay->hung_up;
+    if (!x->up[INNER] || bc_intercept_waiting(x, INNER) > 0)
+        return -1; /* the program's own affair */
+    if (ended) return x->response.waiting ? BC_EGRESS_LEFT_MS : -1;
+    return has_room(x, INNER) ? -1 : BC_EGRESS_STALLED_MS;
+}
+
+/* As of other connections: the end of what the program says is passed on. */
+static void pass_end(bc_intercept *x)
 {
     bc_relay *relay = x->relay;
-    bool awaited = x->response.waiting && bc_intercept_waiting(x, INNER) == 0;
-    bc_timer_set(relay->timer, awaited ? BC_EGRESS_LEFT_MS : -1);
     if (!x->left || relay->flows[INNER].shut || bc_intercept_waiting(x, OUTER) > 0) return;
     relay->flows[INNER].shut = 1;
     shutdown(relay->fds[OUTER], SHUT_WR);
 }
 
-static void settle(bc_intercept *x)
+/* While both sides are up; TLS with the server and a goodbye have times of their own. */
+static void be_patient(bc_intercept *x, bool moved)
+{
+    int64_t ms = patience(x);
+    if (moved || ms != x->patience_ms) bc_timer_set(x->relay->timer, ms);
+    x->patience_ms = ms;
+}
+
+static void settle(bc_intercept *x, bool moved)
 {
     bc_relay *relay = x->relay;
     if (x->closing && bc_intercept_waiting(x, INNER) == 0) {
@@ -107,7 +126,10 @@ static void settle(bc_intercept *x)
         bc_relay_abort(relay);
     } else {
         if (x->closing) bc_timer_set(relay->timer, BC_EGRESS_LINGER_MS);
-        if (x->ended[INNER] && x->up[OUTER] && !x->closing) say_less(x);
+        if (x->up[OUTER] && !x->closing) {
+            pass_end(x);
+            be_patient(x, moved);
+        }
         bc_intercept_wait(relay);
     }
 }
@@ -115,21 +137,21 @@ static void settle(bc_intercept *x)
 void bc_intercept_move(bc_relay *relay)
 {
     bc_intercept *x = relay->intercept;
-    int moved = 1;
+    int moved = both(x, receive);
+    bool any = moved > 0;
     /* What was received is in memory, where no watch would tell of it: it is passed on as far as it
      * can be. */
-    for (int round = 0; moved > 0; round++) {
-        moved = round < MAX_ROUNDS ? both(x, receive) : 0;
-        if (moved < 0) break;
-        moved |= bc_intercept_pass(x);
+    for (bool more = moved >= 0; more;) {
+        more = bc_intercept_pass(x);
         if (relay->stage != STAGE_OPEN) return;
-        int sent = both(x, flush);
-        moved = sent < 0 ? -1 : moved | sent;
+        moved = both(x, flush);
+        more = moved >= 0 && (more || moved > 0);
+        any |= more;
     }
     if (moved < 0) {
         bc_relay_abort(relay);
     } else {
-        settle(x);
+        settle(x, any);
     }
 }
 
@@ -141,6 +163,9 @@ void bc_intercept_wait(bc_relay *relay)
         if (bc_intercept_waiting(x, side) > 0) wanted[side] |= BC_WRITABLE;
         if (!relay->egress->throttled && has_room(x, side)) wanted[side] |= BC_READABLE;
     }
+    /* Who is not read for may go all the same. */
+    if (wanted[INNER] == 0 && !relay->hung_up && !relay->flows[INNER].ended)
+        wanted[INNER] = BC_HANGUP;
     if (bc_watch_set(relay->watches[INNER], wanted[INNER], NULL) < 0 ||
         bc_watch_set(relay->watches[OUTER], wanted[OUTER], NULL) < 0) {
         bc_relay_abort(relay);

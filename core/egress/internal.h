@@ -58,9 +58,10 @@ struct bc_egress {
     bc_carry carry;
     bc_relay *connections, *closed;
     bc_defer bury;
-    size_t open, max_open, asking, pipes;
+    size_t open, max_open, asking, pipes, intercepted;
     /* budget.c */
     uint64_t max_bytes, moved, rate, tokens;
+    size_t round;
     int64_t filled_ms;
     bc_timer *timer; /* to read on, or to accept again */
     int throttled;

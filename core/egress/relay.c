@@ -195,7 +195,7 @@ void bc_relay_refuse(bc_relay *relay, barchan_network_event_kind kind)
 static void on_inner(void *ud, unsigned events)
 {
     bc_relay *relay = ud;
-    (void)events;
+    relay->hung_up |= (events & BC_HANGUP) != 0;
     if (relay->stage == STAGE_REFUSING) {
         refuse_further(relay);
     } else if (relay->stage == STAGE_OPEN) {

@@ -76,6 +76,7 @@ struct bc_relay {
     bc_redactor *strays;         /* looks for placeholders in what is not TLS; NULL: not yet */
     uint32_t strays_told;        /* a bit for each secret */
     int refusal_sent;
+    int hung_up;     /* the program has, behind what is not read yet */
     uint32_t inside; /* the address that the program connected to */
     int named;       /* a name led there, and is held */
     unsigned port;

@@ -53,6 +53,12 @@ void bc_response_expect(bc_response_stream *stream, bool head_only, bool closes)
     stream->interim = 0;
 }
 
+/* Many servers end an answer in good order then, within a value as well. */
+void bc_response_hurry(bc_response_stream *stream)
+{
+    stream->hurried = stream->state != BODY;
+}
+
 /* ---- the head ---- */
 
 static bool is_name_char(char c)
@@ -262,6 +268,12 @@ int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *
 
 static int end_body(bc_response_stream *stream, bc_buf *out, bool chunked)
 {
+    if (stream->hurried && stream->redactor.held_len > 0) {
+        bc_redactor_forget(
+            &stream->redactor); /* whatever it is, lest its absence answers guesses */
+        stream->broken = true;
+        return refuse(stream, "the program said no more before the answer's end");
+    }
     int rc = bc_redactor_end(&stream->redactor, chunked ? &stream->part : out);
     if (rc == 0 && chunked) rc = write_chunk(stream, out);
     if (rc == 0 && chunked) rc = bc_buf_append_string(out, "0\r\n\r\n");
@@ -334,6 +346,7 @@ static long step_line(bc_response_stream *stream, const char *data, size_t len, 
     bool good = line->len >= 2 && text[line->len - 2] == '\r' &&
                 use_line(stream, text, line->len - 2, out) == 0;
     wipe(line);
+    if (stream->broken) return -1;
     return good ? (long)n : refuse(stream, "the server's answer is malformed");
 }
 

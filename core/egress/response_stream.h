@@ -29,6 +29,8 @@ typedef struct bc_response_stream {
     bool begun;     /* a part of this answer has been passed on, but not its end */
     bool last;      /* nothing can follow on this connection */
     bool closes;    /* and the program is told so, whatever the server says */
+    bool hurried;   /* see bc_response_hurry */
+    bool broken;    /* by it */
     int interim;
     uint64_t answers; /* that have been whole */
     int64_t left;     /* of the body or chunk */
@@ -41,6 +43,10 @@ void bc_response_clear(bc_response_stream *stream); /* zeroed is fine */
 /* A request is on its way: exactly one answer is expected. `closes`: it is the connection's last.
  */
 void bc_response_expect(bc_response_stream *stream, bool head_only, bool closes);
+/* The server hears that the program says no more: where the answers end from now on, but for one
+ * whose length is known already, the program may have chosen, and so they break off before what is
+ * held back. */
+void bc_response_hurry(bc_response_stream *stream);
 /* The values have changed: from here on these are taken out, in the midst of an answer, too.
  * Negative: out of memory. */
 int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *out);

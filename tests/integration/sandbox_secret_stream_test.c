@@ -38,6 +38,21 @@ static void put_raw(const char *program)
     file_put_text("/workspace/raw.py", text);
 }
 
+/* TLS over memory, in which a program can say that it says no more, and read on. */
+#define BY_HAND                                                                           \
+    "i, o = ssl.MemoryBIO(), ssl.MemoryBIO()\n"                                           \
+    "c = ssl.create_default_context().wrap_bio(i, o, server_hostname='served.example')\n" \
+    "s = socket.create_connection(('served.example', PORT))\n"                            \
+    "def until(act, *words):\n"                                                           \
+    "    while True:\n"                                                                   \
+    "        try: return act(*words)\n"                                                   \
+    "        except ssl.SSLWantReadError: pass\n"                                         \
+    "        s.sendall(o.read()); i.write(s.recv(65536))\n"                               \
+    "def say_no_more():\n"                                                                \
+    "    try: c.unwrap()\n"                                                               \
+    "    except ssl.SSLWantReadError: s.sendall(o.read())\n"                              \
+    "until(c.do_handshake)\n"
+
 /* ---- bodies ---- */
 
 START_TEST(a_request_with_a_body_is_the_last)
@@ -158,22 +173,12 @@ START_TEST(what_nobody_waits_for_is_given_up)
     ck_assert_int_eq(told("connected served.example"), 3);
     ck_assert_int_eq(told("closed served.example"), 3);
     /* One that says no more and reads on has its answer. */
-    put_raw("i, o = ssl.MemoryBIO(), ssl.MemoryBIO()\n"
-            "c = ssl.create_default_context().wrap_bio(i, o, server_hostname='served.example')\n"
-            "s = socket.create_connection(('served.example', PORT))\n"
-            "def until(act, *words):\n"
-            "    while True:\n"
-            "        try: return act(*words)\n"
-            "        except ssl.SSLWantReadError: pass\n"
-            "        s.sendall(o.read()); i.write(s.recv(65536))\n"
-            "until(c.do_handshake)\n"
-            "c.write(head('GET /echo/length', auth()).encode() * 2) # both are answered\n"
-            "try: c.unwrap()\n"
-            "except ssl.SSLWantReadError: pass\n"
-            "got = ''\n"
-            "while got.count('Bearer ****') < 2:\n"
-            "    got += until(c.read, 4096).decode()\n"
-            "print(got.count('Bearer ****'))\n");
+    put_raw(BY_HAND "c.write(head('GET /echo/length', auth()).encode() * 2) # both are answered\n"
+                    "say_no_more()\n"
+                    "got = ''\n"
+                    "while got.count('Bearer ****') < 2:\n"
+                    "    got += until(c.read, 4096).decode()\n"
+                    "print(got.count('Bearer ****'))\n");
     shell("python3 raw.py $AT", "2\n");
 }
 END_TEST
@@ -187,6 +192,50 @@ START_TEST(an_answer_that_breaks_off_in_a_value)
     shell("python3 raw.py $AT; true", "200 OK");
     shell("python3 raw.py $AT | grep -c s3cr3t", "0\n");
     shell("curl -s --http1.0 -o body " AUTH "$AT/echo/end; cat body", "HTTP/1.0 on a host");
+}
+END_TEST
+
+/* A server ends its answer where it is told that its client says no more. */
+START_TEST(a_program_does_not_choose_where_an_answer_ends)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    put_raw(BY_HAND "c.write(head('GET /hurried', auth()).encode())\n"
+                    "got = until(c.read, 4096).decode()\n"
+                    "say_no_more(); s.settimeout(9)\n"
+                    "try:\n"
+                    "    while piece := until(c.read, 4096): got += piece.decode()\n"
+                    "except OSError as e: got += '<cut off>'\n"
+                    "print(got)\n");
+    shell("python3 raw.py $AT > out 2>&1; cat out", "200 OK");
+    shell("grep -c s3cr3t out; grep -c '^0' out; tail -n 1 out", "0\n0\n<cut off>\n");
+    ck_assert_int_eq(told("failed served.example"), 1);
+}
+END_TEST
+
+/* Each costs as much as a kilobyte of data, and a read takes in all that are there. */
+START_TEST(keys_are_not_updated_without_end)
+{
+    static const char program[] =
+        "import ctypes\n"
+        "P, S, C = ctypes.c_void_p, ctypes.CDLL('libssl.so.3'), ctypes.CDLL('libcrypto.so.3')\n"
+        "for f in S.TLS_client_method, S.SSL_CTX_new, S.SSL_new, C.BIO_new_socket: f.restype = P\n"
+        "s = socket.create_connection(('served.example', PORT))\n"
+        "c = P(S.SSL_new(P(S.SSL_CTX_new(P(S.TLS_client_method())))))\n"
+        "b = P(C.BIO_new_socket(s.fileno(), 0)); S.SSL_set_bio(c, b, b)\n"
+        "S.SSL_ctrl(c, 55, 0, b'served.example'); assert S.SSL_connect(c) == 1\n"
+        "q = head('GET /', auth()).encode(); piece = ctypes.create_string_buffer(4096)\n"
+        "for updates in 5, 100:\n"
+        "    for i in range(updates):\n"
+        "        S.SSL_key_update(c, 0); S.SSL_do_handshake(c)\n"
+        "    S.SSL_write(c, q, len(q)); got = b''\n"
+        "    while not got.endswith(b'served\\n'):\n"
+        "        n = S.SSL_read(c, piece, 4096)\n"
+        "        if n <= 0: break\n"
+        "        got += piece.raw[:n]\n"
+        "    print(updates, len(got) > 0)\n";
+    make_secret_sandbox(SECRET(.name = NULL));
+    put_raw(program);
+    shell("python3 raw.py $AT", "5 True\n100 False\n");
 }
 END_TEST
 
@@ -324,6 +373,8 @@ int main(void)
                                   a_body_in_tiny_chunks_is_gathered,
                                   what_nobody_waits_for_is_given_up,
                                   an_answer_that_breaks_off_in_a_value,
+                                  a_program_does_not_choose_where_an_answer_ends,
+                                  keys_are_not_updated_without_end,
                                   nothing_but_tls,
                                   a_body_that_is_not_read_hides_no_request,
                                   frames_are_written_anew,

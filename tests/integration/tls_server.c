@@ -158,6 +158,15 @@ static int answer(struct peer *peer, SSL *ssl, const char *request, size_t len)
         put(ssl, value, strlen(value) - 2);
         SSL_set_quiet_shutdown(ssl, 1);
         return END;
+    } else if (strncmp(path, "/hurried", 8) == 0) {
+        authorization(request, value, sizeof value);
+        put_text(ssl, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        snprintf(field, sizeof field, "%zx\r\n%.*s\r\n", strlen(value) - 2, (int)strlen(value) - 2,
+                 value);
+        put_text(ssl, field);
+        SSL_read(ssl, value, sizeof value); /* until it is told that its client says no more */
+        put_text(ssl, "0\r\n\r\n");
+        return END;
     } else if (strncmp(path, "/wait", 5) == 0) {
         if (SSL_read(ssl, value, sizeof value) <= 0) remember(peer->server, "<gone>", 6);
         return END;

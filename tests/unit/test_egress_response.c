@@ -1,4 +1,5 @@
 /* Answers, cut at every place: what a program gets, and what is refused. */
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include "egress/response_stream.h"
@@ -28,7 +29,8 @@ typedef struct outcome {
     char text[4096];
 } outcome;
 
-static bool cut_off; /* the end is one without a goodbye */
+static bool cut_off;                   /* the end is one without a goodbye */
+static size_t hurried_from = SIZE_MAX; /* the byte before which, or which's piece, it is */
 
 /* In pieces of `piece` bytes, then the end. */
 static outcome receive(const char *answer, bool head_only, size_t piece, bool end)
@@ -40,8 +42,10 @@ static outcome receive(const char *answer, bool head_only, size_t piece, bool en
     bc_buf_init(&out, sizeof o.text - 1);
     ck_assert_int_eq(bc_response_init(&stream, patterns), 0);
     bc_response_expect(&stream, head_only, false);
-    for (size_t at = 0; o.rc == 0 && at < len; at += piece)
+    for (size_t at = 0, told = 0; o.rc == 0 && at < len; at += piece) {
+        if (at + piece > hurried_from && !told++) bc_response_hurry(&stream);
         o.rc = bc_response_feed(&stream, answer + at, len - at < piece ? len - at : piece, &out);
+    }
     if (o.rc == 0 && end) o.rc = bc_response_end(&stream, cut_off, &out);
     o.waiting = stream.waiting;
     o.begun = stream.begun;
@@ -193,7 +197,9 @@ START_TEST(answers_that_cannot_be_searched)
                                            "iso8859-1_ebcdic",
                                            "mac-utf16",
                                            "IBM8540",
-                                           "latin-greek-1"};
+                                           "latin-greek-1",
+                                           "\xc3\xa9",
+                                           "'"};
     static const char *const good[] = {
         "utf-8",           "UTF8",          "\"utf-8\"", "iso-8859-1", "us-ascii",
         "windows-1252",    "csUTF8",        "gb18030",   "",           "koi8-r",
@@ -222,6 +228,34 @@ START_TEST(answers_that_cannot_be_searched)
                "charset");
     gives(OK "Content-Type: text/html; charset=utf-16\r\nContent-Length: 9\r\n\r\n", true, false,
           NULL);
+}
+END_TEST
+
+/* From where the server knows that the program says no more: only a length that it has given before
+ * counts, or the end of a line. */
+START_TEST(answers_in_a_hurry)
+{
+    static const char *const whole[] = {
+        OK "Content-Length: 4\r\n\r\n012\n", OK "\r\n0123\n", OK "Content-Length: 0\r\n\r\n",
+        OK "Transfer-Encoding: chunked\r\n\r\n4\r\n012\n\r\n0\r\n\r\n"};
+    static const char *const cut[] = {
+        OK "Content-Length: 4\r\n\r\n\nxyz", OK "\r\n0123", OK "\r\n\nxyz",
+        OK "Transfer-Encoding: chunked\r\n\r\n4\r\n\nxyz\r\n0\r\n\r\n"};
+    hurried_from = 0;
+    for (size_t i = 0; i < 4; i++) {
+        if (strstr(whole[i], "chunked") == NULL) gives(whole[i], false, true, whole[i]);
+        gives(whole[i], false, true, NULL);
+        is_refused(cut[i], "said no more");
+        ck_assert_ptr_null(strstr(receive(cut[i], false, 1, true).text, "xyz"));
+        ck_assert_ptr_null(strstr(receive(cut[i], false, 1, true).text, "0123"));
+    }
+    hurried_from = strlen(cut[0]) - 1;
+    outcome o = receive(cut[0], false, 1, true);
+    ck_assert_int_eq(o.rc, 0);
+    ck_assert_str_eq(o.text, cut[0]);
+    hurried_from = strlen(cut[3]) - 9;
+    ck_assert_int_lt(receive(cut[3], false, 1, true).rc, 0);
+    hurried_from = SIZE_MAX;
 }
 END_TEST
 
@@ -304,5 +338,5 @@ END_TEST
 
 SUITE_MAIN("egress response", setup, teardown, answers_with_a_length, answers_in_chunks,
            answers_without_a_length, answers_without_a_body, answers_that_are_refused,
-           answers_that_cannot_be_searched, an_answer_begins_and_ends, a_head_stays_in_its_place,
-           heads_have_a_maximum)
+           answers_that_cannot_be_searched, answers_in_a_hurry, an_answer_begins_and_ends,
+           a_head_stays_in_its_place, heads_have_a_maximum)
