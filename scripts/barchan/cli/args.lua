@@ -54,7 +54,11 @@ function args.parse(words, flags, stop_early)
       name = name or word:match("^%-%-([%w-]+)$") or (word == "-h" and "help")
       local rule = name and flags[name]
       if name == "help" then error({ help = true }, 0) end
-      if not rule then fail("%s", options.unknown("option", word:match("^[^=]*"), flag_names(flags))) end
+      if not rule then
+        local known = flag_names(flags)
+        if #known == 0 then fail("unexpected option '%s': there are none here", word) end
+        fail("%s", options.unknown("option", word:match("^[^=]*"), known))
+      end
       local value
       if rule.type == "flag" then
         if inline then fail("--%s takes no value", name) end

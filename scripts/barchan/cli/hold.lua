@@ -37,7 +37,7 @@ return function()
   local ok, made = pcall(make)
   if not ok then
     local code = type(made) == "table" and made.code or "invalid_argument"
-    answer { error = tool.message(made), code = code }
+    answer { error = type(made) == "table" and made.message or tool.message(made), code = code }
     return EXIT_FAILED
   end
   local _ <close> = made.sbx

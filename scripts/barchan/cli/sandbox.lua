@@ -284,9 +284,10 @@ function actions.usage(words)
 end
 
 function actions.extend(words)
+  local seconds = tonumber(words[2])
+  if seconds and seconds <= 0 then args.fail("extend takes more than 0 seconds, got '%s'", words[2]) end
   local _, rest = args.parse(words, {})
-  local seconds = tonumber(rest[2])
-  if #rest ~= 2 or not seconds or not (seconds > 0 and seconds < 1e9) then
+  if #rest ~= 2 or not seconds or seconds >= 1e9 then
     args.fail("extend takes an id and a number of seconds")
   end
   local sbx <close>, err = connect(rest[1])
