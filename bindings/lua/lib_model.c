@@ -37,7 +37,7 @@ struct completion {
 static barchan_model *check_model(lua_State *L, int index)
 {
     barchan_model **self = luaL_checkudata(L, index, MODEL_META);
-    if (*self == NULL) luaL_error(L, "the model is closed");
+    if (*self == NULL) bl_misuse(L, "the model is closed");
     return *self;
 }
 
@@ -102,8 +102,8 @@ static void read_address(lua_State *L, int index, barchan_model_options *options
     }
     if (options->replay_path != NULL && state->path_allowed != NULL &&
         !state->path_allowed(state, options->replay_path)) {
-        luaL_error(L, "option 'replay': '%s' is outside the script directories",
-                   options->replay_path);
+        bl_misuse(L, "option 'replay': '%s' is outside the script directories",
+                  options->replay_path);
     }
     options->record_path = bl_opt_string(L, index, "record", NULL);
     options->recorded_extra = bl_opt_string(L, index, "recorded_extra", NULL);
@@ -124,7 +124,7 @@ static int l_model_create(lua_State *L)
     options.idle_timeout_ms = bl_opt_int_ms(L, 1, "idle_timeout");
     options.timeout_ms = bl_opt_ms(L, 1, "timeout", 0);
     int64_t retries = bl_opt_integer(L, 1, "max_retries", 0);
-    if (retries < -1 || retries > INT_MAX) luaL_error(L, "option 'max_retries' is out of range");
+    if (retries < -1 || retries > INT_MAX) bl_misuse(L, "option 'max_retries' is out of range");
     options.max_retries = (int)retries;
     options.max_retry_wait_ms = bl_opt_int_ms(L, 1, "max_retry_wait");
     options.headers = bl_opt_strings(L, 1, "headers", 0);

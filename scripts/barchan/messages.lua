@@ -1,4 +1,5 @@
 -- Messages are plain tables, as the provider-neutral model of barchan/model.h says.
+local misuse = require "barchan.misuse"
 
 local messages = {}
 
@@ -7,7 +8,7 @@ local messages = {}
 ---@param content string|table[]
 function messages.user(content)
   if type(content) ~= "string" and type(content) ~= "table" then
-    error("user: text or a list of parts expected, got " .. type(content), 2)
+    misuse.throw("user: text or a list of parts expected, got " .. type(content))
   end
   return { role = "user", content = content }
 end

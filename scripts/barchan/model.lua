@@ -2,6 +2,7 @@
 local _, core = ...
 
 local messages = require "barchan.messages"
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local presets = require "barchan.presets"
 local prices = require "barchan.prices"
@@ -99,7 +100,7 @@ end
 local function no_http_options(given, what, its)
   for name in pairs(given) do
     if not its[name] then
-      error(("model: option '%s' is for models over HTTP; this one is %s"):format(name, what), 4)
+      misuse.throw(("model: option '%s' is for models over HTTP; this one is %s"):format(name, what))
     end
   end
 end
@@ -109,7 +110,7 @@ end
 -- nil and an error.
 local function scripted(given)
   if type(given.provider.complete) ~= "function" then
-    error("model: option 'provider': a name, or a table with a function 'complete', expected", 3)
+    misuse.throw("model: option 'provider': a name, or a table with a function 'complete', expected")
   end
   no_http_options(given, "a function", { provider = true, name = true, stream = true })
   return setmetatable({
@@ -120,12 +121,12 @@ end
 -- A turn that was recorded is played whatever the options, so the options would be forgotten.
 local function check_replay(given, config)
   if given.replay and given.record then
-    error("model: options 'replay' and 'record' exclude each other", 3)
+    misuse.throw("model: options 'replay' and 'record' exclude each other")
   end
   if config.provider ~= "replay" then return end
   no_http_options(given, "a replay", { provider = true, name = true, stream = true, replay = true })
   if not given.replay then
-    error("model: option 'replay' is missing: the JSONL transcript to play", 3)
+    misuse.throw("model: option 'replay' is missing: the JSONL transcript to play")
   end
 end
 
@@ -176,7 +177,7 @@ function model.create(given)
   if config.max_retries == 0 then config.max_retries = -1 end -- in C 0 means the default
   config.provider = config.provider or (config.replay and "replay")
   if config.provider == nil then
-    error("model: option 'provider' is missing: anthropic, openai, openai-responses, gemini or replay", 2)
+    misuse.throw("model: option 'provider' is missing: anthropic, openai, openai-responses, gemini or replay")
   end
   check_replay(given, config)
   local known = not preset and environment[config.provider]
@@ -327,7 +328,7 @@ function Model:complete(given)
   if type(given) == "string" then given = { messages = given } end
   options.check("complete", given, complete_spec)
   if given.messages == nil and given[1] == nil then
-    error("complete: option 'messages' is missing", 2)
+    misuse.throw("complete: option 'messages' is missing")
   end
   return complete(self, given)
 end
@@ -338,7 +339,7 @@ end
 function Model:turns(given)
   options.check("turns", given, turns_spec)
   if type(given.messages) ~= "table" then
-    error("turns: option 'messages': a list expected, got " .. type(given.messages), 2)
+    misuse.throw("turns: option 'messages': a list expected, got " .. type(given.messages))
   end
   local left, finished = given.max or 8, false
   return function()
@@ -351,5 +352,7 @@ function Model:turns(given)
     return reply
   end
 end
+
+misuse.methods(Model, "model")
 
 return model

@@ -2,6 +2,7 @@
 local _, core = ...
 
 local exec = require "barchan.exec"
+local misuse = require "barchan.misuse"
 
 local process = {}
 
@@ -60,7 +61,7 @@ end
 
 --- Writes all of `data` to its standard input, waiting while it is full.
 function Process:write(data)
-  if type(data) ~= "string" then error("write: a string expected, got " .. type(data), 2) end
+  if type(data) ~= "string" then misuse.throw("write: a string expected, got " .. type(data)) end
   local from = 1
   while from <= #data do
     local taken, err = self.handle:write_some(data, from)
@@ -98,6 +99,8 @@ function Process:wait(seconds)
     self.handle:wait(left)
   end
 end
+
+misuse.methods(Process, "process")
 
 function process.new(handle, request)
   local cursor = { out = 0, err = 0 }

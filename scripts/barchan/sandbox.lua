@@ -3,91 +3,32 @@ local _, core = ...
 
 local exec = require "barchan.exec"
 local files = require "barchan.files"
+local misuse = require "barchan.misuse"
 local network = require "barchan.network"
 local options = require "barchan.options"
-local process = require "barchan.process"
 local price = require "barchan.price"
+local process = require "barchan.process"
+local profile = require "barchan.profile"
 local secrets = require "barchan.secrets"
 
-local sandbox = {}
+local sandbox = { limits = profile.limits }
 
 local open = setmetatable({}, { __mode = "k" })
-
-local profile_spec = {
-  template = "string",
-  network = "string or table",
-  lease = "number",
-  limits = "table",
-  env = "table",
-  best_effort = "boolean",
-  timeout = "number",
-  on_lease_end = "string", -- "terminate" or "pause"
-  idle_timeout = "number",
-  mounts = "table",
-  secrets = "table",
-  price = "table",
-  max_cost_micros = "number",
-  detached = "boolean",
-}
-
-local DEFAULT_LEASE = 1800
-
---- The limits that a profile may have, and the type of each.
-sandbox.limits = {
-  memory = "integer", -- bytes, of all commands and files together
-  cpus = "number",    -- processors, of all commands together
-  pids = "integer",   -- processes and threads, of all commands together
-  disk = "integer",   -- bytes of everything writable
-  files = "integer",
-  open_files = "integer",  -- of each process
-  output = "integer",      -- bytes written by each command
-  cpu_seconds = "number",  -- of each command
-  wall = "number",         -- seconds, of each command
-}
-
-local function check_limits(limits)
-  options.check("sandbox: limits", limits, sandbox.limits, 4)
-  for name, value in pairs(limits) do
-    if value <= 0 then error(("sandbox: limits: option '%s' must be greater than 0"):format(name), 3) end
-  end
-end
-
-local mount_modes = { ro = true, rw = true, cow = true }
-local mount_spec = { source = "string", target = "string", mode = "string" }
-
-local function check_mounts(mounts)
-  if #mounts == 0 and next(mounts) ~= nil then
-    error("sandbox: option 'mounts': a list of { source, target } expected", 3)
-  end
-  for i, mount in ipairs(mounts) do
-    options.check(("sandbox: mounts[%d]"):format(i), mount, mount_spec, 4)
-    if not mount.source or not mount.target then
-      error(("sandbox: mounts[%d]: source and target are needed"):format(i), 3)
-    end
-    if mount.mode ~= nil and not mount_modes[mount.mode] then
-      error(("sandbox: mounts[%d]: mode '%s' is unknown; 'ro', 'rw' and 'cow' are"):format(i, mount.mode), 3)
-    end
-  end
-end
-
-local function too_dear(message)
-  return core.util.error { code = "limit", message = message, retryable = false }
-end
 
 ---@class barchan.Sandbox
 ---@field files table
 local Sandbox = { __name = "barchan.sandbox" }
 Sandbox.__index = Sandbox
 
-local function wrap(handle, profile)
+local function wrap(handle, made_of)
   local self = setmetatable({
     handle = handle,
-    price = profile.price,
-    limits = profile.limits or {},
-    max_cost_micros = profile.max_cost_micros,
-    detached = profile.detached,
-    network = profile.network,
-    watcher = not profile.detached and network.watch(handle, profile.network) or nil,
+    price = made_of.price,
+    limits = made_of.limits or {},
+    max_cost_micros = made_of.max_cost_micros,
+    detached = made_of.detached,
+    network = made_of.network,
+    watcher = not made_of.detached and network.watch(handle, made_of.network) or nil,
   }, Sandbox)
   open[self] = true
   self.files = files.new(handle)
@@ -193,7 +134,7 @@ end
 ---@param target string?
 function Sandbox:changes(target)
   if target ~= nil and type(target) ~= "string" then
-    error("changes: the target of a mount expected, got " .. type(target), 2)
+    misuse.throw("changes: the target of a mount expected, got " .. type(target))
   end
   return self.handle:file { op = "changes", path = target }
 end
@@ -215,10 +156,10 @@ local conflict_words = { refuse = true, skip = true, overwrite = true }
 --- "conflict", unless on_conflict says otherwise. `paths` applies a part; `dry_run` says what would happen.
 ---@param dest string
 function Sandbox:apply_changes(dest, opts)
-  if type(dest) ~= "string" then error("apply_changes: a folder expected, got " .. type(dest), 2) end
+  if type(dest) ~= "string" then misuse.throw("apply_changes: a folder expected, got " .. type(dest)) end
   opts = options.check("apply_changes", opts or {}, apply_spec)
   if opts.on_conflict and not conflict_words[opts.on_conflict] then
-    error("apply_changes: option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected", 2)
+    misuse.throw("apply_changes: option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected")
   end
   local request = { dest = dest }
   for name, value in pairs(opts) do request[name] = value end
@@ -232,7 +173,7 @@ local snapshot_spec = { replace = "boolean", note = "string", timeout = "number"
 --- err.code is "busy" otherwise, and the message names the processes. What is mounted is not part of it.
 ---@param name string
 function Sandbox:snapshot(name, opts)
-  if type(name) ~= "string" then error("snapshot: a name expected, got " .. type(name), 2) end
+  if type(name) ~= "string" then misuse.throw("snapshot: a name expected, got " .. type(name)) end
   opts = options.check("snapshot", opts or {}, snapshot_spec)
   local request = { name = name }
   for key, value in pairs(opts) do request[key] = value end
@@ -247,15 +188,15 @@ end
 ---@return table? err
 function Sandbox:fork(count)
   if math.type(count) ~= "integer" or count < 1 or count > 64 then
-    error("fork: how many sandboxes, 1 to 64, expected", 2)
+    misuse.throw("fork: how many sandboxes, 1 to 64, expected")
   end
   local handles, err = self.handle:fork(count)
   if not handles then return nil, err end
   local forks = {}
   for i, handle in ipairs(handles) do
-    local profile = { price = self.price, limits = self.limits, max_cost_micros = self.max_cost_micros,
+    local made_of = { price = self.price, limits = self.limits, max_cost_micros = self.max_cost_micros,
       network = self.network }
-    forks[i] = wrap(handle, profile)
+    forks[i] = wrap(handle, made_of)
   end
   return forks
 end
@@ -270,7 +211,7 @@ function Sandbox:resume() return self.handle:resume() end
 ---@param seconds number
 function Sandbox:extend(seconds)
   if type(seconds) ~= "number" or seconds ~= seconds or seconds <= 0 then
-    error("extend: a number of seconds greater than 0 expected", 2)
+    misuse.throw("extend: a number of seconds greater than 0 expected")
   end
   if self.max_cost_micros then
     local usage, err = self:usage()
@@ -278,8 +219,8 @@ function Sandbox:extend(seconds)
     local lease_left = self:status().lease_left + seconds
     local most = usage.cost_micros + price.most(self.price, self.limits, lease_left)
     if most > self.max_cost_micros then
-      return nil, too_dear(("extend: %g s more could bring its cost to %.0f micros; max_cost_micros is %.0f")
-        :format(seconds, most, self.max_cost_micros))
+      return nil, price.refusal(("extend: %g s more could bring its cost to %.0f micros; "
+        .. "max_cost_micros is %.0f"):format(seconds, most, self.max_cost_micros))
     end
   end
   return self.handle:extend(seconds)
@@ -295,7 +236,7 @@ end
 --- cancelled but for those with `detach`.
 function Sandbox:detach()
   if not self.detached then
-    error("detach: this sandbox is not a detached one: it ends with its program", 2)
+    misuse.throw("detach: this sandbox is not a detached one: it ends with its program")
   end
   open[self] = nil
   self.handle:close()
@@ -312,43 +253,34 @@ local logs_spec = { follow = "boolean" }
 function Sandbox:logs(cursor, opts)
   opts = options.check("logs", opts or {}, logs_spec)
   if cursor ~= nil and (math.type(cursor) ~= "integer" or cursor < 0) then
-    error("logs: a cursor, as the last call gave it, expected", 2)
+    misuse.throw("logs: a cursor, as the last call gave it, expected")
   end
   return self.handle:logs(cursor, opts.follow)
 end
 
--- A lease that cannot cost more than allowed: then nothing that happens under it can, either.
-local function check_cost(profile)
-  if profile.price then price.check(profile.price) end
-  if not profile.max_cost_micros then return true end
-  if not profile.price then error("sandbox: option 'max_cost_micros' needs 'price'", 3) end
-  local why = price.exceeds(profile.price, profile.limits or {}, profile.lease or DEFAULT_LEASE,
-    profile.max_cost_micros)
-  if why then return nil, too_dear("create sandbox: " .. why) end
-  return true
-end
+misuse.methods(Sandbox, "sandbox")
 
 -- The holder makes the sandbox, as this module does there; then it is connected to like any other.
-local function create_detached(profile)
+local function create_detached(asked)
   local given = {}
-  for key, value in pairs(profile) do given[key] = value end
+  for key, value in pairs(asked) do given[key] = value end
   given.detached, given.price = nil, nil
   local err
   given.network, err = network.resolved(given.network)
   if err then return nil, err end
   local json = next(given) and core.json.encode(given) or "{}"
   local id
-  id, err = core.sandbox.detached_create(json, profile.timeout)
+  id, err = core.sandbox.detached_create(json, asked.timeout)
   if not id then return nil, err end
   return core.sandbox.connect(id)
 end
 
 -- As the core reads it.
-local function core_profile(profile, mode, rules)
+local function core_profile(asked, mode, rules)
   local given = {}
-  for key, value in pairs(profile) do given[key] = value end
+  for key, value in pairs(asked) do given[key] = value end
   given.network, given.network_rules = mode, rules
-  if profile.secrets then given.secrets = secrets.resolve(profile.secrets) end
+  if asked.secrets then given.secrets = secrets.resolve(asked.secrets) end
   return given
 end
 
@@ -368,34 +300,18 @@ end
 --- With detached = true it outlives this program, held by a process of its own (see sandbox.connect).
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
-function sandbox.create(profile)
-  profile = profile or {}
-  options.check("sandbox", profile, profile_spec)
-  local mode, rules = network.check(profile.network)
-  if profile.detached and type(profile.network) == "table"
-    and (profile.network.on_connect or profile.network.on_event) then
-    error("sandbox: network: on_connect and on_event are not for a detached sandbox: its holder decides", 2)
-  end
-  if profile.limits then check_limits(profile.limits) end
-  if profile.mounts then check_mounts(profile.mounts) end
-  if profile.secrets then secrets.check(profile.secrets) end
-  if profile.secrets and profile.detached then
-    error("sandbox: option 'secrets' is not for a detached sandbox: they would have to be handed to its "
-      .. "holder, another process", 2)
-  end
-  if profile.detached and profile.max_cost_micros then
-    error("sandbox: option 'max_cost_micros' is not for a detached sandbox: others could extend its lease", 2)
-  end
-  local affordable, refusal = check_cost(profile)
-  if not affordable then return nil, refusal end
+function sandbox.create(given)
+  given = given or {}
+  local mode, rules, refusal = profile.check(given)
+  if not mode then return nil, refusal end
   local handle, err
-  if profile.detached then
-    handle, err = create_detached(profile)
+  if given.detached then
+    handle, err = create_detached(given)
   else
-    handle, err = core.sandbox.create(core_profile(profile, mode, rules))
+    handle, err = core.sandbox.create(core_profile(given, mode, rules))
   end
   if not handle then return nil, err end
-  return wrap(handle, profile)
+  return wrap(handle, given)
 end
 
 --- Connects to a detached sandbox of this user: the same methods, but <close> and the end of the program let
@@ -404,7 +320,7 @@ end
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
 function sandbox.connect(id)
-  if type(id) ~= "string" then error("connect: the id of a sandbox expected, got " .. type(id), 2) end
+  if type(id) ~= "string" then misuse.throw("connect: the id of a sandbox expected, got " .. type(id)) end
   local handle, err = core.sandbox.connect(id)
   if not handle then return nil, err end
   return wrap(handle, { detached = true })

@@ -3,6 +3,7 @@ local _, core = ...
 
 local built_in = require "barchan.built_in"
 local messages = require "barchan.messages"
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local schema = require "barchan.schema"
 local snapshot = require "barchan.snapshot"
@@ -41,9 +42,7 @@ local function definitions(value)
   end
   local found = {}
   for i, definition in ipairs(list) do
-    local ok, problem = pcall(tool.check, definition)
-    if not ok then error(problem, 0) end
-    found[i] = { name = definition.name, definition = definition }
+    found[i] = { name = definition.name, definition = tool.check(definition) }
   end
   return found
 end
@@ -95,7 +94,7 @@ end
 function toolset.create(given)
   options.check("toolset", given, spec)
   local ok, opened = pcall(open_source, given)
-  if not ok then error(type(opened) == "string" and "toolset: " .. opened or opened, 2) end
+  if not ok then misuse.within("toolset", opened) end
   return setmetatable({ source = opened, sandbox = given.sandbox, state = {} }, Toolset)
 end
 
@@ -114,7 +113,7 @@ function Toolset:refresh(emit) return self.source:refresh(emit) end
 
 --- Waits until something may have changed in the directories; then refresh takes it in.
 function Toolset:wait_change()
-  if not self.source.watch then error("wait_change: the toolset is not watched", 2) end
+  if not self.source.watch then misuse.throw("wait_change: the toolset is not watched") end
   self.source:wait_change()
 end
 
@@ -145,7 +144,7 @@ local Context = {}
 
 function Context.__index(_, key)
   if key == "sandbox" then
-    error("this toolset has no sandbox: give one to barchan.toolset or to tools:bind", 2)
+    misuse.throw("this toolset has no sandbox: give one to barchan.toolset or to tools:bind")
   end
 end
 
@@ -187,7 +186,7 @@ function Toolset:dispatch(call)
     return messages.tool_result(call, format:format(...), true)
   end
   if type(call) ~= "table" or type(call.name) ~= "string" then
-    error("dispatch: a tool call expected", 2)
+    misuse.throw("dispatch: a tool call expected")
   end
   local tools = declared_from[call] or self.source.value
   local definition = tools.by_name[call.name]
@@ -293,6 +292,8 @@ function Toolset:answer(reply, list, around)
   if failure ~= nil then error(failure, 0) end
   return #calls
 end
+
+misuse.methods(Toolset, "tools")
 
 function toolset.is_toolset(value) return getmetatable(value) == Toolset end
 

@@ -3,6 +3,7 @@
 -- carry the whole reply, which is what the replay provider plays.
 local _, core = ...
 
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 
 local transcript = { VERSION = 1 }
@@ -70,6 +71,12 @@ local function continue(path)
   return ""
 end
 
+local function put(self, text)
+  local ok, problem = self.file:write(text)
+  if ok then ok, problem = self.file:flush() end
+  if not ok then error(("transcript: cannot write '%s': %s"):format(self.path, problem), 0) end
+end
+
 --- Opens a transcript for writing; an existing file is refused unless `append`, which goes on after
 --- its whole lines: what is no transcript is refused and left as it is. One writer at a time.
 ---@return table? writer
@@ -82,19 +89,13 @@ function transcript.open(path, opts)
   local file, problem = io.open(path, "a")
   if not file then return nil, failure("transcript: " .. problem) end
   local self = setmetatable({ file = file, path = path }, Writer)
-  self:put(before)
+  put(self, before)
   return self
-end
-
-function Writer:put(text)
-  local ok, problem = self.file:write(text)
-  if ok then ok, problem = self.file:flush() end
-  if not ok then error(("transcript: cannot write '%s': %s"):format(self.path, problem), 0) end
 end
 
 --- Writes one event, whole, at once.
 function Writer:write(event)
-  self:put(core.json.encode(event) .. "\n")
+  put(self, core.json.encode(event) .. "\n")
 end
 
 function Writer:close()
@@ -102,6 +103,7 @@ function Writer:close()
   self.file = nil
 end
 
+misuse.methods(Writer, "writer")
 Writer.__close = Writer.close
 
 --- The events of a transcript. A last line that was cut off by a crash is left out.
