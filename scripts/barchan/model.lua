@@ -130,6 +130,34 @@ local function check_replay(given, config)
   end
 end
 
+local TOKEN = "^[%w!#$%%&'*+.^_`|~-]+$" -- what may be the name of a header
+
+-- { ["X-Name"] = "value" } as the lines that the core sends. A value may be a key: it is not shown.
+local function header_lines(given)
+  local lines, seen = {}, {}
+  for name in pairs(given) do
+    if type(name) ~= "string" then
+      misuse.throw "model: option 'headers': names and their values expected: { [\"X-Name\"] = \"value\" }"
+    end
+  end
+  for _, name in ipairs(options.sorted_keys(given)) do
+    local value = given[name]
+    if not name:find(TOKEN) then
+      misuse.throw(("model: option 'headers': %q cannot be the name of a header"):format(name))
+    end
+    if type(value) ~= "string" then
+      misuse.throw(("model: option 'headers': '%s': a string expected, got %s"):format(name, type(value)))
+    end
+    if value:find "[%z\1-\8\10-\31\127]" then
+      misuse.throw(("model: option 'headers': the value of '%s' has a control character"):format(name))
+    end
+    if seen[name:lower()] then misuse.throw(("model: option 'headers': '%s' is there twice"):format(name)) end
+    seen[name:lower()] = true
+    lines[#lines + 1] = name .. ": " .. value
+  end
+  return lines
+end
+
 local function merged(below, above)
   if not below and not above then return nil end
   local both = {}
@@ -147,6 +175,7 @@ local function from_preset(preset, given)
   for name, value in pairs(given) do
     if name ~= "provider" then config[name] = value end
   end
+  config.headers = config.headers and header_lines(config.headers)
   config.extra = merged(preset.extra, given.extra)
   if not config.api_key then config.key_variable = preset.key end
   return config

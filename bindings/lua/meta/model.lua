@@ -11,7 +11,7 @@
 ---@field api_key? string in the place of the environment's
 ---@field base_url? string another address, or a compatible server
 ---@field use_key? boolean with base_url: send the environment's key there
----@field headers? table<string, string> more headers
+---@field headers? table<string, string> more headers of each request: { ["X-Name"] = "value" }
 ---@field allow_plain_http? boolean let base_url be http beyond this machine
 ---@field max_tokens? integer of one answer
 ---@field connect_timeout? number seconds
