@@ -5,6 +5,7 @@
 #include <barchan/model.h>
 #include "errors.h"
 #include "handle.h"
+#include "provider/check.h"
 #include "scheduler.h"
 #include "util.h"
 #include "value.h"
@@ -352,10 +353,26 @@ static int l_render_tools(lua_State *L)
     return 1;
 }
 
+/* check(request) -> true | nil, err; what a model over HTTP would find before it sends the request
+ */
+static int l_model_check(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    const bc_buf *request = bl_encode_bytes(L, 1);
+    barchan_error err;
+    int rc = bc_request_check(bc_buf_data(request), request->len, &err);
+    bl_encoded_clear(L, 2);
+    if (rc < 0) return bl_fail(L, &err);
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
 void bl_open_model(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"create", l_model_create},
                                          {"environment", l_model_environment},
+                                         {"check", l_model_check},
                                          {"render_tools", l_render_tools},
                                          {NULL, NULL}};
     static const luaL_Reg methods[] = {

@@ -1,6 +1,7 @@
 -- The default agent loop: ask the model, run the tools it calls, until it answers. Copy this file and
 -- change it: everything it uses is public.
 local messages = require "barchan.messages"
+local model = require "barchan.model"
 local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local policy = require "barchan.policy"
@@ -29,7 +30,7 @@ local spec = {
   on_delta = "function", -- (text): the answer as it arrives
   transcript = "table",
   stream = "boolean",
-  effort = "string", -- how hard the model thinks
+  effort = "string", -- how hard the model thinks: minimal, low, medium, high, xhigh, max
   cache = "boolean", -- what stays of the conversation; default: at the provider's own address
   extra = "table",
 }
@@ -46,12 +47,14 @@ function agent.create(given)
   if type(given.model.complete) ~= "function" then
     misuse.throw("agent: option 'model': a model expected (barchan.model), or a table with complete")
   end
+  if given.effort then model.check_effort("agent", given.effort) end
   local tools = given.tools
   if tools ~= nil and not toolset.is_toolset(tools) then tools = toolset.create(tools) end
   local self = {}
   for key, value in pairs(given) do self[key] = value end
   local ok, policies = pcall(policy.of, given.policy)
   if not ok then misuse.within("agent", policies) end
+  self.model = model.of(given.model)
   self.policies = policies
   self.tools = tools
   self.max_steps = given.max_steps or 16

@@ -105,9 +105,9 @@ local function no_http_options(given, what, its)
   end
 end
 
--- A model whose `complete(request, emit)` is Lua: it gets the neutral request of barchan/model.h, may
--- emit(kind, data) while it works, and returns a reply, of which only what there is must be given, or
--- nil and an error.
+-- A model whose `complete(request, emit)` is Lua: it gets the neutral request of barchan/model.h, checked as
+-- one that goes over HTTP, may emit(kind, data) while it works, and returns a reply, of which only what there
+-- is must be given, or nil and an error.
 local function scripted(given)
   if type(given.provider.complete) ~= "function" then
     misuse.throw("model: option 'provider': a name, or a table with a function 'complete', expected")
@@ -116,6 +116,25 @@ local function scripted(given)
   return setmetatable({
     scripted = given.provider, provider = "lua", name = given.name, stream = given.stream,
   }, Model)
+end
+
+--- A model as the default loop asks it: a table with a function complete(self, options), which gets what
+--- model:complete takes, is checked and completed like any model that is a function.
+---@param value table
+---@return barchan.Model
+function model.of(value)
+  if getmetatable(value) == Model then return value end
+  local made = scripted {
+    name = type(value.name) == "string" and value.name or nil,
+    provider = {
+      complete = function(request, emit)
+        local asked = { on_event = emit }
+        for name, field in pairs(request) do asked[name] = field end
+        return value:complete(asked)
+      end,
+    },
+  }
+  return made
 end
 
 -- A turn that was recorded is played whatever the options, so the options would be forgotten.
@@ -278,6 +297,16 @@ function model.recorded(path)
   }
 end
 
+local efforts = { "minimal", "low", "medium", "high", "xhigh", "max" }
+
+--- How hard a model may be asked to think.
+function model.check_effort(where, word)
+  for _, known in ipairs(efforts) do
+    if word == known then return end
+  end
+  misuse.throw(where .. ": option 'effort': " .. options.unknown("word", word, efforts))
+end
+
 local function request_of(self, given)
   local request = {
     messages = core.json.array(messages.list(given.messages or given[1])),
@@ -310,7 +339,12 @@ end
 
 local function ask(self, request, wants, emit)
   if self.scripted then
-    local reply, err = self.scripted.complete(request, emit)
+    local fits, problem = core.model.check(request)
+    if not fits then return nil, problem end
+    local reply, err = self.scripted.complete(request, function(kind, data)
+      replies.check_delta(kind, data)
+      emit(kind, data)
+    end)
     if reply ~= nil or err == nil then return replies.complete(reply) end
     if type(err) == "table" and getmetatable(err) == nil then err = core.util.error(err) end
     return nil, err
@@ -359,7 +393,8 @@ function Model:complete(given)
   if given.messages == nil and given[1] == nil then
     misuse.throw("complete: option 'messages' is missing")
   end
-  return complete(self, given)
+  local reply, err = complete(self, given) -- no tail call: C looks for the name of what was called
+  return reply, err
 end
 
 --- Loops over turns: each reply is appended to `messages` and given to the loop's body, which
