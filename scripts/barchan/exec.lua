@@ -7,6 +7,7 @@ local options = require "barchan.options"
 local exec = {}
 
 local DEFAULT_RENDER_LIMIT = 16 * 1024
+local MAX_GRACE = 1000000000
 local MAX_DENIED_LINES = 8
 local render_spec = { limit = "integer" }
 
@@ -36,10 +37,16 @@ local function only(where, ...)
   misuse.throw(where .. ": one argument expected; options go into the table: { sh = \"…\", timeout = … }")
 end
 
+local function command_of(where, given)
+  if type(given) == "string" then return { sh = given } end
+  if type(given) == "table" then return given end
+  misuse.expected(where, "a command (a line of shell, or a table of words and options)", given)
+end
+
 --- The options of `sbx:spawn`: a command as for exec, and pty = { cols, rows }, backlog.
 function exec.spawn_request(given, ...)
   only("spawn", ...)
-  if type(given) == "string" then given = { sh = given } end
+  given = command_of("spawn", given)
   options.check("spawn", given, spawn_spec)
   local command = {}
   for key, value in pairs(given) do
@@ -64,10 +71,14 @@ end
 --- argv (or whose `sh` is a shell command) and whose named keys are options.
 function exec.request(where, given, ...)
   only(where, ...)
-  if type(given) == "string" then given = { sh = given } end
+  given = command_of(where, given)
   options.check(where, given, spec)
   if given.timeout == 0 or given.timeout == true then
     misuse.throw(where .. ": option 'timeout': seconds greater than 0, or false for none, expected")
+  end
+  options.seconds(where, given, "timeout")
+  if given.grace and not (given.grace >= 0 and given.grace <= MAX_GRACE) then
+    misuse.throw(("%s: option 'grace': seconds from 0 to %d expected"):format(where, MAX_GRACE))
   end
   local words, last = 0, 0
   for key in pairs(given) do
@@ -106,6 +117,16 @@ end
 -- What a result's words call the command and the place it was to run in.
 local function named(request)
   return request.command and "/bin/sh" or request.argv[1], request.cwd or "/workspace"
+end
+
+local MAX_SIGNAL = 64
+
+--- What `signal` of a stream and of a process takes.
+function exec.check_signal(number)
+  local whole = type(number) == "number" and math.tointeger(number)
+  if not whole or whole < 1 or whole > MAX_SIGNAL then
+    misuse.expected("signal", "a signal's number from 1 to 64, like 15 for SIGTERM,", number)
+  end
 end
 
 local signal_names = {
@@ -182,11 +203,25 @@ local function render_denied(denied)
   return table.concat(lines)
 end
 
+-- One of sbx:exec, or a table like it.
+local function check_result(result)
+  if type(result) ~= "table" then misuse.expected("render", "a result of sandbox:exec", result) end
+  for name, kind in pairs { reason = "string", out = "string", err = "string", out_dropped = "number",
+    err_dropped = "number", exit_code = result.reason == "exited" and "number" or nil,
+    duration = result.reason == "timeout" and "number" or nil } do
+    if type(result[name]) ~= kind then
+      misuse.throw(("render: a result of sandbox:exec expected; its %s is %s"):format(name,
+        result[name] == nil and "missing" or "no " .. kind))
+    end
+  end
+end
+
 --- The standard rendering of a result for a model: how it ended, then out, then err.
 ---@param result table
 ---@param opts { limit: integer }? bytes of each stream, 16 KiB by default
 function exec.render(result, opts)
   if opts ~= nil then options.check("render", opts, render_spec) end
+  check_result(result)
   local limit = opts and opts.limit or DEFAULT_RENDER_LIMIT
   local lines = {
     exec.outcome(result) .. render_denied(result.denied),
@@ -231,7 +266,10 @@ end
 --- Signals, input and cancellation of a running command.
 function Stream:cancel() self.handle:cancel() end
 
-function Stream:signal(number) return self.handle:signal(number) end
+function Stream:signal(number)
+  exec.check_signal(number)
+  return self.handle:signal(number)
+end
 
 --- Writes all of `data` to the command's standard input, waiting while it is full.
 function Stream:write(data)

@@ -215,6 +215,16 @@ end
 ---@return table? err
 function model.create(given)
   options.check("model", given, create_spec)
+  for _, name in ipairs { "connect_timeout", "idle_timeout", "timeout" } do
+    options.seconds("model", given, name)
+  end
+  for _, name in ipairs { "max_retries", "max_retry_wait", "max_tokens" } do
+    local least = name == "max_tokens" and 1 or 0
+    local value = given[name]
+    if value and (value < least or value ~= value) then
+      misuse.throw(("model: option '%s' is at least %d"):format(name, least))
+    end
+  end
   if type(given.provider) == "table" then
     local made = scripted(given) -- no tail call: an error points at the caller's line
     return made
@@ -270,6 +280,7 @@ local may_lack = { max_tokens = true, max_retries = true, extra = true }
 ---@return table? options
 ---@return table? err
 function model.recorded(path)
+  if type(path) ~= "string" then misuse.expected("recorded", "a path", path) end
   local ok, err = core.host.check_file(path)
   if not ok then return nil, err end
   local file, problem = io.open(path, "r")

@@ -13,9 +13,12 @@ local secrets = require "barchan.secrets"
 
 local sandbox = { limits = profile.limits }
 
+local MAX_SECONDS = 1000000000 -- that the core takes
+
 local open = setmetatable({}, { __mode = "k" })
 
 ---@class barchan.Sandbox
+---@field id string
 ---@field files table
 local Sandbox = { __name = "barchan.sandbox" }
 Sandbox.__index = Sandbox
@@ -30,6 +33,7 @@ local function wrap(handle, made_of)
     network = made_of.network,
     watcher = not made_of.detached and network.watch(handle, made_of.network) or nil,
   }, Sandbox)
+  self.id = handle:status().id
   open[self] = true
   self.files = files.new(handle)
   return self
@@ -68,7 +72,7 @@ end
 --- Runs a command and gives its output as it comes:
 ---   for stream, chunk in sbx:stream { "make", "-j4" } do io.write(chunk) end
 --- The value itself has :result(), :write(data), :close_input(), :signal(n) and :cancel(). With
---- `stdin = true` its input stays open for :write.
+--- `stdin = true` its input stays open for :write. nil, err means that it could not be asked for.
 ---@param command string|table
 function Sandbox:stream(command, ...)
   local given = command
@@ -82,7 +86,7 @@ function Sandbox:stream(command, ...)
   request.streaming = true
   request.input_streaming = open_input or nil
   local handle, err = self.handle:exec(request)
-  if not handle then error(err, 2) end
+  if not handle then return nil, err end
   local stream = exec.new_stream(handle, request, open_input)
   return stream, nil, nil, stream
 end
@@ -109,7 +113,12 @@ function Sandbox:processes() return self.handle:processes() end
 function Sandbox:set_network(given) return network.set(self.handle, given) end
 
 --- Another value for a secret, under the same placeholder, for requests from now on.
-function Sandbox:set_secret(name, value) return self.handle:set_secret(name, value) end
+function Sandbox:set_secret(name, value)
+  if type(name) ~= "string" then misuse.expected("set_secret", "the name of a secret", name) end
+  if type(value) ~= "string" then misuse.throw("set_secret: a string expected, got a " .. type(value)) end
+  if name:find("\0", 1, true) then misuse.throw "set_secret: a name without a NUL byte expected" end
+  return self.handle:set_secret(name, value)
+end
 
 --- id, state, end_reason, template, age, lease_left, running, layers
 function Sandbox:status() return self.handle:status() end
@@ -150,20 +159,60 @@ local apply_spec = {
 }
 local conflict_words = { refuse = true, skip = true, overwrite = true }
 
+local function check_paths(paths)
+  for i, path in pairs(paths) do
+    if math.type(i) ~= "integer" or type(path) ~= "string" then
+      misuse.throw "apply_changes: option 'paths': a list of paths expected"
+    end
+  end
+end
+
+-- As changes are named; shells complete "src/", and "./src" is the same.
+local function plain(path)
+  path = path:gsub("^%./+(.)", "%1")
+  return (path:gsub("(.)/+$", "%1"))
+end
+
+-- Which of these paths have no change at or below them.
+local function unchanged(paths, entries)
+  local left = {}
+  for _, path in ipairs(paths) do
+    local found = false
+    for _, entry in ipairs(entries) do
+      found = found or entry.path == path or entry.path:sub(1, #path + 1) == path .. "/"
+    end
+    if not found then left[#left + 1] = path end
+  end
+  return left
+end
+
 --- Writes the changes of a copy-on-write mount onto the host's folder `dest`, which may be the mount's
 --- source: { applied, conflicts, skipped, bytes, entries = { { path, kind, type, outcome, why }, … } }. What
 --- somebody has changed on the host meanwhile is a conflict: then nothing is applied, and err.code is
---- "conflict", unless on_conflict says otherwise. `paths` applies a part; `dry_run` says what would happen.
+--- "conflict", unless on_conflict says otherwise. `paths` applies a part, and `unchanged` of the result are
+--- those with nothing to apply; `dry_run` says what would happen.
 ---@param dest string
 function Sandbox:apply_changes(dest, opts)
   if type(dest) ~= "string" then misuse.throw("apply_changes: a folder expected, got " .. type(dest)) end
   opts = options.check("apply_changes", opts or {}, apply_spec)
+  options.seconds("apply_changes", opts, "timeout")
+  if opts.max_bytes and opts.max_bytes < 0 then
+    misuse.throw "apply_changes: option 'max_bytes' must not be negative"
+  end
+  check_paths(opts.paths or {})
   if opts.on_conflict and not conflict_words[opts.on_conflict] then
     misuse.throw("apply_changes: option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected")
   end
   local request = { dest = dest }
   for name, value in pairs(opts) do request[name] = value end
-  return self.handle:apply(request)
+  if opts.paths then
+    request.paths = {}
+    for i, path in ipairs(opts.paths) do request.paths[i] = plain(path) end
+  end
+  local result, err = self.handle:apply(request)
+  if not result then return nil, err end
+  result.unchanged = unchanged(request.paths or {}, result.entries)
+  return result
 end
 
 local snapshot_spec = { replace = "boolean", note = "string", timeout = "number" }
@@ -175,6 +224,7 @@ local snapshot_spec = { replace = "boolean", note = "string", timeout = "number"
 function Sandbox:snapshot(name, opts)
   if type(name) ~= "string" then misuse.throw("snapshot: a name expected, got " .. type(name)) end
   opts = options.check("snapshot", opts or {}, snapshot_spec)
+  options.seconds("snapshot", opts, "timeout")
   local request = { name = name }
   for key, value in pairs(opts) do request[key] = value end
   return self.handle:snapshot(request)
@@ -210,8 +260,8 @@ function Sandbox:resume() return self.handle:resume() end
 --- where max_cost_micros could be passed.
 ---@param seconds number
 function Sandbox:extend(seconds)
-  if type(seconds) ~= "number" or seconds ~= seconds or seconds <= 0 then
-    misuse.throw("extend: a number of seconds greater than 0 expected")
+  if type(seconds) ~= "number" or not (seconds > 0 and seconds <= MAX_SECONDS) then
+    misuse.expected("extend", ("seconds, greater than 0, at most %d,"):format(MAX_SECONDS), seconds)
   end
   if self.max_cost_micros then
     local usage, err = self:usage()
@@ -228,8 +278,31 @@ end
 
 --- Starts to end everything in it. Never waits; idempotent.
 function Sandbox:terminate()
-  self.handle:terminate()
+  local _, err = self.handle:terminate()
   if self.watcher then self.watcher:cancel() end
+  if err then return nil, err end -- it was let go of, and is not this handle's to end
+end
+
+-- What stands for the handle of a sandbox that was let go of: only its last status is known.
+local function gone(status)
+  local id = tostring(status.id)
+  local function refuse()
+    return nil, core.util.error {
+      code = "closed", retryable = false,
+      message = ("this handle has let go of the sandbox, which lives on: barchan.connect(%q) gives another")
+        :format(id),
+    }
+  end
+  status.state, status.end_reason, status.running = "ended", "detached", 0
+  local function last_status()
+    local copy = {}
+    for key, value in pairs(status) do copy[key] = value end
+    return copy
+  end
+  return setmetatable({ status = last_status }, {
+    __index = function() return refuse end,
+    __tostring = function() return ("sandbox %s (detached)"):format(id) end,
+  })
 end
 
 --- Lets go of a detached sandbox, which lives on; so does `<close>`. Commands that run for this handle are
@@ -238,8 +311,12 @@ function Sandbox:detach()
   if not self.detached then
     misuse.throw("detach: this sandbox is not a detached one: it ends with its program")
   end
+  if not open[self] then return end
   open[self] = nil
+  local status = self.handle:status() or {}
   self.handle:close()
+  self.handle = gone(status)
+  self.files.handle = self.handle
 end
 
 local logs_spec = { follow = "boolean" }

@@ -17,6 +17,11 @@ local function failure(message)
   return core.util.error { code = "io", message = message, retryable = false }
 end
 
+local function check_path(where, path)
+  if type(path) ~= "string" then misuse.expected(where, "a path", path) end
+  if path:find("\0", 1, true) then misuse.throw(where .. ": a path without a NUL byte expected") end
+end
+
 -- Whether these are the words of a transcript's first line, of a version that is known here.
 local function check_header(event, path)
   if type(event) ~= "table" or event.type ~= "transcript" then
@@ -82,6 +87,7 @@ end
 ---@return table? writer
 ---@return table? err
 function transcript.open(path, opts)
+  check_path("transcript.open", path)
   if opts ~= nil then options.check("transcript", opts, open_spec) end
   if not io then return nil, failure "transcript: this engine has no files" end
   local before, err = (opts and opts.append and continue or create)(path)
@@ -95,7 +101,10 @@ end
 
 --- Writes one event, whole, at once.
 function Writer:write(event)
-  put(self, core.json.encode(event) .. "\n")
+  if type(event) ~= "table" then misuse.expected("write", "an event, a table,", event) end
+  if not self.file then misuse.throw "write: the transcript is closed" end
+  local line = core.json.encode(event)
+  put(self, line .. "\n")
 end
 
 function Writer:close()
@@ -110,6 +119,7 @@ Writer.__close = Writer.close
 ---@return table[]? events
 ---@return table? err
 function transcript.read(path)
+  check_path("transcript.read", path)
   if not io then return nil, failure "transcript: this engine has no files" end
   local regular, why = core.host.check_file(path) -- a FIFO would wait for its writer
   if not regular then return nil, why end
