@@ -87,7 +87,7 @@ const char *bl_check_text(lua_State *L, int index)
 {
     size_t len;
     const char *text = luaL_checklstring(L, index, &len);
-    luaL_argcheck(L, strlen(text) == len, index, "text without a NUL byte expected");
+    if (strlen(text) != len) bl_misuse(L, "text without a NUL byte expected");
     return text;
 }
 

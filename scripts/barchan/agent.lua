@@ -321,7 +321,10 @@ function Agent:run(prompt)
     misuse.throw("run: a prompt expected: text, a message or a list of messages; got " .. type(prompt))
   end
   local list = {}
-  for i, message in ipairs(messages.list(prompt)) do list[i] = message end
+  for i, message in ipairs(messages.list(prompt)) do
+    if type(message) ~= "table" then misuse.expected(("run: message %d"):format(i), "a table", message) end
+    list[i] = message
+  end
   local run = setmetatable({
     open = {}, agent = self, messages = list, id = util.random_id "run-", seq = 0, turn = 0, pauses = 0,
     text = "", usage = { input_tokens = 0, output_tokens = 0 }, cost = 0, policy_state = {},

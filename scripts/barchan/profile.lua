@@ -25,8 +25,7 @@ local spec = {
 }
 
 local DEFAULT_LEASE = 1800
-local MAX_SECONDS = 1000000000
-local MAX_COUNT = (1 << 32) - 1
+local MAX_LEASE = 7 * 24 * 3600
 
 --- The limits that a profile may have, and the type of each.
 profile.limits = {
@@ -41,11 +40,9 @@ profile.limits = {
   wall = "number",         -- seconds, of each command
 }
 
--- What the core holds in a number of its own.
-local most = {
-  cpus = MAX_COUNT // 1000, pids = MAX_COUNT, open_files = MAX_COUNT,
-  cpu_seconds = MAX_SECONDS, wall = MAX_SECONDS,
-}
+-- The core's maxima, which it tells of itself, where a number may be more than it can hold.
+local most = { cpus = 4096, pids = 1024, open_files = 65536, cpu_seconds = MAX_LEASE, wall = MAX_LEASE }
+local HELD = 4000000
 
 local function check_limits(limits)
   options.check("sandbox: limits", limits, profile.limits)
@@ -53,7 +50,7 @@ local function check_limits(limits)
     if value <= 0 or value ~= value then
       misuse.throw(("sandbox: limits: option '%s' must be greater than 0"):format(name))
     end
-    if most[name] and value > most[name] then
+    if most[name] and value > HELD then
       misuse.throw(("sandbox: limits: option '%s' is at most %d"):format(name, most[name]))
     end
   end

@@ -15,7 +15,7 @@ if whole then
     "test_openai_bodies", "test_switching",
     "test_agent", "test_sandbox", "test_mounts", "test_network", "test_secrets", "test_files", "test_reload", "test_policy",
     "test_script", "test_handles", "test_meta", "test_detached", "test_templates",
-    "test_primitives",
+    "test_primitives", "test_stated", "test_sweep",
   }
 end
 

@@ -29,12 +29,12 @@
 ---@field use_key? boolean with base_url: send the environment's key there
 ---@field headers? table<string, string> more headers of each request: { ["X-Name"] = "value" }
 ---@field allow_plain_http? boolean let base_url be http beyond this machine
----@field max_tokens? integer of one answer
----@field connect_timeout? number seconds
----@field idle_timeout? number seconds without a byte
----@field timeout? number seconds of one completion
----@field max_retries? integer of a request that failed in passing; 2
----@field max_retry_wait? number longest wait that a server may ask for; 60
+---@field max_tokens? integer of one answer, 1 at least
+---@field connect_timeout? number seconds, more than 0; 15
+---@field idle_timeout? number seconds without a byte, more than 0; 120
+---@field timeout? number seconds of one completion, retries and their waits included, more than 0; 600
+---@field max_retries? integer of a request that failed in passing; 2; 0: none
+---@field max_retry_wait? number seconds, the longest wait that a server may ask for; 60; 0: none
 ---@field extra? table<string, any> members added to every request; those of the request's own `extra` win
 ---@field stream? boolean default of complete's
 
