@@ -127,9 +127,10 @@ function model.of(value)
   local made = scripted {
     name = type(value.name) == "string" and value.name or nil,
     provider = {
-      complete = function(request, emit)
-        local asked = { on_event = emit }
+      complete = function(request, emit, given)
+        local asked = {}
         for name, field in pairs(request) do asked[name] = field end
+        asked.tools, asked.on_event = given.tools, emit
         return value:complete(asked)
       end,
     },
@@ -348,14 +349,14 @@ local function retry_of(json)
   return retry
 end
 
-local function ask(self, request, wants, emit)
+local function ask(self, request, wants, emit, given)
   if self.scripted then
     local fits, problem = core.model.check(request)
     if not fits then return nil, problem end
     local reply, err = self.scripted.complete(request, function(kind, data)
       replies.check_delta(kind, data)
       emit(kind, data)
-    end)
+    end, given)
     if reply ~= nil or err == nil then return replies.complete(reply) end
     if type(err) == "table" and getmetatable(err) == nil then err = core.util.error(err) end
     return nil, err
@@ -386,7 +387,7 @@ local function complete(self, given)
   local reply, err = ask(self, request_of(self, given), wants, function(kind, data)
     if given.on_event then given.on_event(kind, data) end
     if given.on_delta and kind == "text" then given.on_delta(data) end
-  end)
+  end, given)
   if not reply then return nil, err end
   if toolset.is_toolset(given.tools) then given.tools:stamp(reply) end
   if given.schema then take_output(reply, given.schema) end

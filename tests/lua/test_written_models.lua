@@ -47,7 +47,10 @@ function T:test_a_plain_table_may_emit_and_ask_another_model()
     emit("text", "llo")
     return { text = "hello" }
   end)
-  local outer = { name = "outer", complete = function(_, request) return inner:complete(request) end }
+  local outer = { name = "outer", complete = function(_, request)
+    lu.assertEquals(request.tools:names(), { "exec" }) -- as it was given
+    return inner:complete(request)
+  end }
   local result = barchan.agent {
     model = outer, tools = { "exec" }, on_delta = function(text) shown[#shown + 1] = text end,
   }:run "q"

@@ -16,8 +16,8 @@
 ---     } })
 ---     print(assert(echo:complete "hello there").text)
 ---
---- An agent also takes a plain table with a method: complete(self, options) gets what model:complete takes, its
---- `on_event` in the place of emit, and may hand it on to another model's complete. The same checks hold for both.
+--- An agent also takes a plain table with a method: complete(self, options) gets what model:complete takes, `tools` as a
+--- toolset and `on_event` in the place of emit, and may hand it on to another model's complete. The same checks hold.
 
 ---@class barchan.ModelOptions
 ---@field provider? string|barchan.Provider "anthropic", "openai", "openai-responses", "gemini", "replay"; or a model written in Lua
