@@ -2,10 +2,12 @@
 
 #include <lauxlib.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include "base/error.h"
 #include "call.h"
+#include "loader.h"
 
 #define ERROR_META "barchan.error"
 
@@ -152,4 +154,73 @@ void bl_error_from(lua_State *L, int index, barchan_error *err)
     if (bl_call_plain(L, 2, 0) == LUA_OK) return;
     lua_pop(L, 1);
     bc_error_set(err, BARCHAN_ENOMEM, "not enough memory");
+}
+
+/* ---- errors of who calls ---- */
+
+#define PUBLISHED "barchan.published"
+
+void bl_push_published(lua_State *L)
+{
+    if (luaL_newmetatable(L, PUBLISHED)) { /* a table of the registry, and its own metatable */
+        lua_pushliteral(L, "k");
+        lua_setfield(L, -2, "__mode");
+        lua_pushvalue(L, -1);
+        lua_setmetatable(L, -2);
+    }
+}
+
+/* The level of the first line that is not the library's own, 0 when there is none, and of the last
+ * call that is. What C calls for somebody (pcall, a sort) has no line. */
+static int find_caller(lua_State *L, lua_Debug *caller, int *last_own)
+{
+    *last_own = 0;
+    for (int level = 0; lua_getstack(L, level, caller); level++) {
+        lua_getinfo(L, "Sl", caller);
+        if (caller->source[0] == '@' && bl_is_own_script(caller->source + 1)) {
+            *last_own = level;
+        } else if (caller->currentline > 0) {
+            return level;
+        }
+    }
+    return 0;
+}
+
+static void push_place(lua_State *L, const lua_Debug *caller, int level)
+{
+    if (level > 0)
+        lua_pushfstring(L, "%s:%d: ", caller->short_src, caller->currentline);
+    else
+        lua_pushliteral(L, "");
+}
+
+void bl_push_caller(lua_State *L)
+{
+    lua_Debug caller;
+    int own;
+    push_place(L, &caller, find_caller(L, &caller, &own));
+}
+
+int bl_misuse(lua_State *L, const char *format, ...)
+{
+    va_list args;
+    lua_Debug caller, called;
+    int own, base = lua_gettop(L);
+    luaL_checkstack(L, 8, NULL);
+    push_place(L, &caller, find_caller(L, &caller, &own));
+    bl_push_published(L);
+    lua_pushnil(L);
+    if (lua_getstack(L, own, &called)) {
+        lua_getinfo(L, "f", &called);
+        lua_rawget(L, -3);
+    }
+    const char *name = lua_tostring(L, -1);
+    lua_pushfstring(L, name != NULL ? "%s: " : "", name);
+    va_start(args, format);
+    lua_pushvfstring(L, format, args);
+    va_end(args);
+    lua_pushvalue(L, base + 1);
+    lua_insert(L, -3);
+    lua_concat(L, 3);
+    return lua_error(L);
 }

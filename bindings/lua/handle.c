@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "call.h"
+#include "errors.h"
 
 bl_link *bl_link_new(lua_State *L, void *owner)
 {
@@ -86,7 +87,7 @@ const char *bl_check_text(lua_State *L, int index)
 {
     size_t len;
     const char *text = luaL_checklstring(L, index, &len);
-    luaL_argcheck(L, strlen(text) == len, index, "text without a NUL byte expected");
+    if (strlen(text) != len) bl_misuse(L, "text without a NUL byte expected");
     return text;
 }
 
@@ -94,7 +95,7 @@ static int wrong(lua_State *L, const char *key, const char *expected)
 {
     const char *got = luaL_typename(L, -1);
     if (lua_type(L, -1) == LUA_TNUMBER) got = luaL_tolstring(L, -1, NULL);
-    return luaL_error(L, "option '%s': %s expected, got %s", key, expected, got);
+    return bl_misuse(L, "option '%s': %s expected, got %s", key, expected, got);
 }
 
 const char *bl_opt_string(lua_State *L, int index, const char *key, size_t *len)
@@ -105,7 +106,7 @@ const char *bl_opt_string(lua_State *L, int index, const char *key, size_t *len)
     const char *text = lua_tolstring(L, -1, &length);
     /* Without a length the text is a C string: a NUL would cut it silently. */
     if (len == NULL && text != NULL && strlen(text) != length) {
-        luaL_error(L, "option '%s' has a NUL byte", key);
+        bl_misuse(L, "option '%s' has a NUL byte", key);
     }
     if (len != NULL) *len = length;
     lua_pop(L, 1);
@@ -141,7 +142,7 @@ int64_t bl_opt_ms(lua_State *L, int index, const char *key, int64_t fallback)
 int bl_opt_int_ms(lua_State *L, int index, const char *key)
 {
     int64_t ms = bl_opt_ms(L, index, key, 0);
-    if (ms > INT_MAX) luaL_error(L, "option '%s': at most %d seconds", key, INT_MAX / 1000);
+    if (ms > INT_MAX) bl_misuse(L, "option '%s': at most %d seconds", key, INT_MAX / 1000);
     return (int)ms;
 }
 
@@ -161,16 +162,16 @@ static void pairs_to_list(lua_State *L, const char *key)
     lua_Integer n = 0;
     for (lua_pushnil(L); lua_next(L, -3); lua_pop(L, 1)) {
         if (lua_type(L, -2) != LUA_TSTRING || !lua_isstring(L, -1)) {
-            luaL_error(L, "option '%s': a table of NAME = \"value\" expected", key);
+            bl_misuse(L, "option '%s': a table of NAME = \"value\" expected", key);
         }
         size_t name_len, value_len;
         const char *name = lua_tolstring(L, -2, &name_len);
         const char *value = lua_tolstring(L, -1, &value_len);
         if (name_len == 0 || strchr(name, '=') != NULL || strlen(name) != name_len) {
-            luaL_error(L, "option '%s': '%s' cannot be a variable's name", key, name);
+            bl_misuse(L, "option '%s': '%s' cannot be a variable's name", key, name);
         }
         if (strlen(value) != value_len) {
-            luaL_error(L, "option '%s': the value of '%s' has a NUL byte", key, name);
+            bl_misuse(L, "option '%s': the value of '%s' has a NUL byte", key, name);
         }
         lua_pushfstring(L, "%s=%s", name, value);
         lua_rawseti(L, -4, ++n);
@@ -189,11 +190,11 @@ const char *const *bl_opt_strings(lua_State *L, int index, const char *key, int 
     for (size_t i = 0; i < n; i++) {
         size_t len;
         if (lua_rawgeti(L, -2, (lua_Integer)i + 1) != LUA_TSTRING) {
-            luaL_error(L, "option '%s': item %d is not a string", key, (int)i + 1);
+            bl_misuse(L, "option '%s': item %d is not a string", key, (int)i + 1);
         }
         list[i] = lua_tolstring(L, -1, &len);
         if (strlen(list[i]) != len)
-            luaL_error(L, "option '%s': item %d has a NUL byte", key, (int)i + 1);
+            bl_misuse(L, "option '%s': item %d has a NUL byte", key, (int)i + 1);
         lua_pop(L, 1);
     }
     list[n] = NULL;

@@ -111,7 +111,7 @@ static barchan_on_conflict read_conflict(lua_State *L, const char *word)
     if (word == NULL || strcmp(word, "refuse") == 0) return BARCHAN_ON_CONFLICT_REFUSE;
     if (strcmp(word, "skip") == 0) return BARCHAN_ON_CONFLICT_SKIP;
     if (strcmp(word, "overwrite") == 0) return BARCHAN_ON_CONFLICT_OVERWRITE;
-    return luaL_error(L, "option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected");
+    return bl_misuse(L, "option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected");
 }
 
 int bl_sandbox_apply(lua_State *L)

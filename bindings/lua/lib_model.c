@@ -5,6 +5,7 @@
 #include <barchan/model.h>
 #include "errors.h"
 #include "handle.h"
+#include "provider/check.h"
 #include "scheduler.h"
 #include "util.h"
 #include "value.h"
@@ -37,7 +38,7 @@ struct completion {
 static barchan_model *check_model(lua_State *L, int index)
 {
     barchan_model **self = luaL_checkudata(L, index, MODEL_META);
-    if (*self == NULL) luaL_error(L, "the model is closed");
+    if (*self == NULL) bl_misuse(L, "the model is closed");
     return *self;
 }
 
@@ -102,8 +103,8 @@ static void read_address(lua_State *L, int index, barchan_model_options *options
     }
     if (options->replay_path != NULL && state->path_allowed != NULL &&
         !state->path_allowed(state, options->replay_path)) {
-        luaL_error(L, "option 'replay': '%s' is outside the script directories",
-                   options->replay_path);
+        bl_misuse(L, "option 'replay': '%s' is outside the script directories",
+                  options->replay_path);
     }
     options->record_path = bl_opt_string(L, index, "record", NULL);
     options->recorded_extra = bl_opt_string(L, index, "recorded_extra", NULL);
@@ -124,7 +125,7 @@ static int l_model_create(lua_State *L)
     options.idle_timeout_ms = bl_opt_int_ms(L, 1, "idle_timeout");
     options.timeout_ms = bl_opt_ms(L, 1, "timeout", 0);
     int64_t retries = bl_opt_integer(L, 1, "max_retries", 0);
-    if (retries < -1 || retries > INT_MAX) luaL_error(L, "option 'max_retries' is out of range");
+    if (retries < -1 || retries > INT_MAX) bl_misuse(L, "option 'max_retries' is out of range");
     options.max_retries = (int)retries;
     options.max_retry_wait_ms = bl_opt_int_ms(L, 1, "max_retry_wait");
     options.headers = bl_opt_strings(L, 1, "headers", 0);
@@ -352,10 +353,26 @@ static int l_render_tools(lua_State *L)
     return 1;
 }
 
+/* check(request) -> true | nil, err; what a model over HTTP would find before it sends the request
+ */
+static int l_model_check(lua_State *L)
+{
+    luaL_checktype(L, 1, LUA_TTABLE);
+    lua_settop(L, 1);
+    const bc_buf *request = bl_encode_bytes(L, 1);
+    barchan_error err;
+    int rc = bc_request_check(bc_buf_data(request), request->len, &err);
+    bl_encoded_clear(L, 2);
+    if (rc < 0) return bl_fail(L, &err);
+    lua_pushboolean(L, 1);
+    return 1;
+}
+
 void bl_open_model(lua_State *L)
 {
     static const luaL_Reg functions[] = {{"create", l_model_create},
                                          {"environment", l_model_environment},
+                                         {"check", l_model_check},
                                          {"render_tools", l_render_tools},
                                          {NULL, NULL}};
     static const luaL_Reg methods[] = {

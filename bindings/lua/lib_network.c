@@ -137,14 +137,14 @@ static barchan_network read_mode(lua_State *L, const char *word)
         if (strcmp(word, names[i]) == 0) return (barchan_network)i;
     }
     if (word == NULL) return BARCHAN_NETWORK_OFF;
-    luaL_error(L, "option 'network': \"off\", \"allow\", \"restricted\" or \"open\" expected");
+    bl_misuse(L, "option 'network': \"off\", \"allow\", \"restricted\" or \"open\" expected");
     return BARCHAN_NETWORK_OFF;
 }
 
 static uint64_t opt_count(lua_State *L, int index, const char *key)
 {
     int64_t value = bl_opt_integer(L, index, key, 0);
-    if (value < 0) luaL_error(L, "option '%s' must not be negative", key);
+    if (value < 0) bl_misuse(L, "option '%s' must not be negative", key);
     return (uint64_t)value;
 }
 
@@ -182,7 +182,7 @@ int bl_network_describe(lua_State *L)
     char *json;
     bl_network_read(L, &profile, &rules);
     if (profile.network == BARCHAN_NETWORK_OFF) {
-        return luaL_error(L, "option 'network': \"off\" has no list");
+        return bl_misuse(L, "option 'network': \"off\" has no list");
     }
     if (barchan_network_describe(profile.network, &rules, &json, &err) < 0) return bl_fail(L, &err);
     int rc = bl_push_json(L, json, strlen(json), &err);

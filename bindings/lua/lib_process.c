@@ -24,7 +24,7 @@ struct bl_process {
 static struct bl_process *check_process(lua_State *L, int index)
 {
     struct bl_process *self = luaL_checkudata(L, index, PROCESS_META);
-    if (self->core == NULL) luaL_error(L, "the process is closed");
+    if (self->core == NULL) bl_misuse(L, "the process is closed");
     return self;
 }
 
@@ -57,7 +57,7 @@ int bl_sandbox_spawn(lua_State *L)
     options.pty_cols = (int)bl_opt_integer(L, 2, "pty_cols", 0);
     options.pty_rows = (int)bl_opt_integer(L, 2, "pty_rows", 0);
     int64_t backlog = bl_opt_integer(L, 2, "backlog", 0);
-    if (backlog < 0) return luaL_error(L, "option 'backlog' must not be negative");
+    if (backlog < 0) return bl_misuse(L, "option 'backlog' must not be negative");
     options.backlog_bytes = (size_t)backlog;
     struct bl_process *self = lua_newuserdatauv(L, sizeof *self, 1);
     memset(self, 0, sizeof *self);

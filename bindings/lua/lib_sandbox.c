@@ -42,7 +42,7 @@ int bl_call_failed(lua_State *L, bl_call *call, const barchan_error *err)
 barchan_sandbox *bl_check_sandbox(lua_State *L, int index)
 {
     struct bl_sandbox *self = luaL_checkudata(L, index, SANDBOX_META);
-    if (self->sbx == NULL) luaL_error(L, "the sandbox is closed");
+    if (self->sbx == NULL) bl_misuse(L, "the sandbox is closed");
     return self->sbx;
 }
 
@@ -122,7 +122,7 @@ void bl_sandbox_adopt(lua_State *L, barchan_sandbox *sbx)
 static uint32_t opt_u32(lua_State *L, int index, const char *key)
 {
     int64_t value = bl_opt_integer(L, index, key, 0);
-    if (value < 0 || value > UINT32_MAX) luaL_error(L, "option '%s' is out of range", key);
+    if (value < 0 || value > UINT32_MAX) bl_misuse(L, "option '%s' is out of range", key);
     return (uint32_t)value;
 }
 
@@ -135,7 +135,7 @@ static void read_limits(lua_State *L, barchan_limits *limits)
         limits->files = (uint64_t)bl_opt_integer(L, index, "files", 0);
         limits->output_bytes = (uint64_t)bl_opt_integer(L, index, "output", 0);
         int64_t milli = bl_opt_ms(L, index, "cpus", 0); /* thousandths, too */
-        if (milli > UINT32_MAX) luaL_error(L, "option 'cpus' is out of range");
+        if (milli > UINT32_MAX) bl_misuse(L, "option 'cpus' is out of range");
         limits->cpus_milli = (uint32_t)milli;
         limits->pids = opt_u32(L, index, "pids");
         limits->open_files = opt_u32(L, index, "open_files");
@@ -150,7 +150,7 @@ static barchan_mount_mode mount_mode(lua_State *L, const char *word)
     if (word == NULL || strcmp(word, "ro") == 0) return BARCHAN_MOUNT_READ_ONLY;
     if (strcmp(word, "rw") == 0) return BARCHAN_MOUNT_READ_WRITE;
     if (strcmp(word, "cow") == 0) return BARCHAN_MOUNT_COPY_ON_WRITE;
-    return luaL_error(L, "option 'mode': \"ro\", \"rw\" or \"cow\" expected");
+    return bl_misuse(L, "option 'mode': \"ro\", \"rw\" or \"cow\" expected");
 }
 
 /* The list `mounts` of { source, target, mode }, whose strings live as long as the profile. */
@@ -159,7 +159,7 @@ static void read_mounts(lua_State *L, barchan_profile *profile, barchan_mount *m
     if (lua_getfield(L, 1, "mounts") != LUA_TNIL) {
         luaL_checktype(L, -1, LUA_TTABLE);
         lua_Integer count = (lua_Integer)lua_rawlen(L, -1);
-        if (count > BL_MAX_MOUNTS) luaL_error(L, "option 'mounts': at most %d", BL_MAX_MOUNTS);
+        if (count > BL_MAX_MOUNTS) bl_misuse(L, "option 'mounts': at most %d", BL_MAX_MOUNTS);
         for (lua_Integer i = 1; i <= count; i++) {
             barchan_mount *m = &mounts[i - 1];
             lua_rawgeti(L, -1, i);
@@ -183,7 +183,7 @@ static int l_sandbox_create(lua_State *L)
     profile.template_name = bl_opt_string(L, 1, "template", NULL);
     if (bl_state_of(L)->safe && profile.template_name != NULL &&
         strcmp(profile.template_name, "host") != 0) {
-        return luaL_error(L, "option 'template': only \"host\" is available to these scripts");
+        return bl_misuse(L, "option 'template': only \"host\" is available to these scripts");
     }
     profile.lease_ms = bl_opt_ms(L, 1, "lease", 0);
     profile.idle_timeout_ms = bl_opt_ms(L, 1, "idle_timeout", 0);
@@ -191,7 +191,7 @@ static int l_sandbox_create(lua_State *L)
     if (lease_end != NULL && strcmp(lease_end, "pause") == 0) {
         profile.on_lease_end = BARCHAN_LEASE_PAUSE;
     } else if (lease_end != NULL && strcmp(lease_end, "terminate") != 0) {
-        return luaL_error(L, "option 'on_lease_end': \"terminate\" or \"pause\" expected");
+        return bl_misuse(L, "option 'on_lease_end': \"terminate\" or \"pause\" expected");
     }
     barchan_mount mounts[BL_MAX_MOUNTS] = {{0}};
     read_limits(L, &profile.limits);

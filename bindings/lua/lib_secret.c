@@ -70,7 +70,7 @@ static int resolve(lua_State *L, int index, barchan_secret *secret, char *value,
     } else if (from != NULL && strncmp(from, "file:", 5) == 0) {
         rc = read_file(from + 5, secret, value, err);
     } else {
-        return luaL_error(L, "option 'from': \"env:NAME\" or \"file:/path\" expected");
+        return bl_misuse(L, "option 'from': \"env:NAME\" or \"file:/path\" expected");
     }
     if (rc < 0) {
         bc_error_context(err, "secret %.80s", secret->name == NULL ? "?" : secret->name);
@@ -95,7 +95,7 @@ static void read_options(lua_State *L, int index, barchan_secret *secret)
     if (own != NULL && strcmp(own, "refuse") == 0) {
         secret->on_guest_authorization = BARCHAN_GUEST_AUTHORIZATION_REFUSE;
     } else if (own != NULL && strcmp(own, "strip") != 0) {
-        luaL_error(L, "option 'on_guest_authorization': \"strip\" or \"refuse\" expected");
+        bl_misuse(L, "option 'on_guest_authorization': \"strip\" or \"refuse\" expected");
     }
 }
 
@@ -119,7 +119,7 @@ int bl_secrets_read(lua_State *L, barchan_profile *profile, bl_secrets **out, ba
     luaL_checktype(L, -1, LUA_TTABLE);
     int list = lua_gettop(L), rc = 0;
     lua_Integer count = (lua_Integer)lua_rawlen(L, list);
-    if (count > BL_MAX_SECRETS) luaL_error(L, "option 'secrets': at most %d", BL_MAX_SECRETS);
+    if (count > BL_MAX_SECRETS) bl_misuse(L, "option 'secrets': at most %d", BL_MAX_SECRETS);
     luaL_checkstack(L, 8 * BL_MAX_SECRETS, "secrets");
     bl_secrets *secrets = new_secrets(L);
     for (lua_Integer i = 1; rc == 0 && i <= count; i++) {

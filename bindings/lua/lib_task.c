@@ -83,15 +83,20 @@ static int finish_join(lua_State *L, bl_op *op)
     return push_results(L, join->task, lua_gettop(L));
 }
 
-static bl_task *check_task(lua_State *L, int index)
+static bl_task *check_task(lua_State *L, int index, const char *method)
 {
-    return luaL_checkudata(L, index, BL_TASK_META);
+    bl_task *task = luaL_testudata(L, index, BL_TASK_META);
+    if (task == NULL) bl_misuse(L, "%s: call it with ':', as task:%s(…)", method, method);
+    return task;
 }
 
 /* task:wait() -> true, results… | false, error */
 static int l_task_wait(lua_State *L)
 {
-    bl_task *task = check_task(L, 1);
+    bl_task *task = check_task(L, 1, "wait");
+    if (!lua_isnoneornil(L, 2)) {
+        return bl_misuse(L, "wait: a task is waited for without an argument, to its end");
+    }
     lua_settop(L, 1);
     if (task->ended) return push_results(L, task, 1);
     if (task == task->state->current) return luaL_error(L, "a task cannot wait for itself");
@@ -106,28 +111,28 @@ static int l_task_wait(lua_State *L)
 
 static int l_task_cancel(lua_State *L)
 {
-    bl_task_cancel(check_task(L, 1));
+    bl_task_cancel(check_task(L, 1, "cancel"));
     return 0;
 }
 
 /* task:status() -> "running" | "done" | "failed" */
 static int l_task_status(lua_State *L)
 {
-    bl_task *task = check_task(L, 1);
+    bl_task *task = check_task(L, 1, "status");
     lua_pushstring(L, !task->ended ? "running" : task->failed ? "failed" : "done");
     return 1;
 }
 
 static int l_task_close(lua_State *L)
 {
-    bl_task_cancel(check_task(L, 1));
+    bl_task_cancel(luaL_checkudata(L, 1, BL_TASK_META));
     return 0;
 }
 
 /* A failure that nobody waited for must not vanish. */
 static int l_task_gc(lua_State *L)
 {
-    bl_task *task = check_task(L, 1);
+    bl_task *task = luaL_checkudata(L, 1, BL_TASK_META);
     if (!task->failed || task->seen || task->cancelled || task->on_end != NULL) return 0;
     if (task->state->rt == NULL || lua_getiuservalue(L, 1, BL_TASK_RESULTS) != LUA_TTABLE) return 0;
     lua_rawgeti(L, -1, 1);
@@ -138,7 +143,7 @@ static int l_task_gc(lua_State *L)
 
 static int l_task_tostring(lua_State *L)
 {
-    bl_task *task = check_task(L, 1);
+    bl_task *task = luaL_checkudata(L, 1, BL_TASK_META);
     lua_pushfstring(L, "task (%s)", !task->ended ? "running" : task->failed ? "failed" : "done");
     return 1;
 }

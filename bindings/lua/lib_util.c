@@ -139,6 +139,13 @@ static int l_libraries(lua_State *L)
     return 1;
 }
 
+/* caller() -> the place of who called the library, as the beginning of a message */
+static int l_caller(lua_State *L)
+{
+    bl_push_caller(L);
+    return 1;
+}
+
 /* error(fields) -> an error object */
 static int l_error_object(lua_State *L)
 {
@@ -161,9 +168,12 @@ void bl_open_util(lua_State *L)
                                          {"has_key", l_has_key},
                                          {"libraries", l_libraries},
                                          {"error", l_error_object},
+                                         {"caller", l_caller},
                                          {NULL, NULL}};
     luaL_newlib(L, functions);
     lua_pushstring(L, barchan_version());
     lua_setfield(L, -2, "version");
+    bl_push_published(L);
+    lua_setfield(L, -2, "published"); /* function -> its name, for messages */
     lua_setfield(L, -2, "util");
 }

@@ -21,6 +21,15 @@ static const bl_script *find_script(const char *path)
     return NULL;
 }
 
+int bl_is_own_script(const char *filename)
+{
+    const char *dir = secure_getenv("BARCHAN_SCRIPTS");
+    size_t len = dir != NULL ? strlen(dir) : 0;
+    if (len > 0 && strncmp(filename, dir, len) == 0 && filename[len] == '/') filename += len + 1;
+    return strncmp(filename, "barchan/", 8) == 0 && strncmp(filename, "barchan/cli/", 12) != 0 &&
+           find_script(filename) != NULL;
+}
+
 /* What a file holds, at most `max` bytes and one more; NULL, with errno set. */
 static char *read_file(const char *filename, size_t max, size_t *len)
 {

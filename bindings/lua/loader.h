@@ -20,6 +20,9 @@ extern const bl_script bl_scripts[];
 
 /* Pushes the compiled chunk of an embedded script, or throws. */
 void bl_load_script(lua_State *L, const char *path);
+/* Whether code of this file name is the library's, but for its commands, who call it like others.
+ */
+int bl_is_own_script(const char *filename);
 /* Fills package.preload with the embedded modules: each is called with its name and the table of
  * primitives. `package_index` is the package table's. */
 void bl_preload_modules(lua_State *L, int package_index);

@@ -9,6 +9,7 @@
 #include "base/limits.h"
 #include "bounds.h"
 #include "collector.h"
+#include "errors.h"
 #include "state.h"
 
 typedef struct encoder {
@@ -39,7 +40,7 @@ static int complain(lua_State *L, const encoder *e, const char *what)
     }
     luaL_pushresult(&b);
     const char *path = lua_tostring(L, -1);
-    return luaL_error(L, "cannot encode %s as JSON%s%s", what, path[0] != '\0' ? " at " : "", path);
+    return bl_misuse(L, "cannot encode %s as JSON%s%s", what, path[0] != '\0' ? " at " : "", path);
 }
 
 static void check(lua_State *L, int rc)

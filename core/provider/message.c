@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/cleanup.h"
+#include "check.h"
 
 /* ---- one message ---- */
 
@@ -394,4 +395,15 @@ void bc_request_clear(bc_request *request)
     free(request->tools);
     free(request->own_text);
     *request = (bc_request){.text = {"", 0}};
+}
+
+int bc_request_check(const char *text, size_t len, barchan_error *err)
+{
+    bc_request request;
+    int rc = bc_request_parse(&request, text, len, err);
+    if (rc == 0) bc_request_clear(&request);
+    if (rc >= 0) return 0;
+    bc_error_context(err, "complete");
+    bc_error_where(err, "model.complete");
+    return rc;
 }

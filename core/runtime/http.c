@@ -224,6 +224,17 @@ static void on_idle(void *ud)
 
 /* ---- set-up ---- */
 
+/* A header without a value is written "Name;" for curl, to which "Name:" means: do not send it. */
+static struct curl_slist *append_header(struct curl_slist *list, const char *line)
+{
+    const char *value = strchr(line, ':') + 1;
+    if (value[strspn(value, " \t")] != '\0') return curl_slist_append(list, line);
+    cleanup_free char *blank = strndup(line, (size_t)(value - line));
+    if (blank == NULL) return NULL;
+    blank[value - line - 1] = ';';
+    return curl_slist_append(list, blank);
+}
+
 static int add_headers(bc_http *http, const char *const *headers, barchan_error *err)
 {
     /* Without it curl waits a second for "100 Continue" before larger bodies. */
@@ -231,7 +242,7 @@ static int add_headers(bc_http *http, const char *const *headers, barchan_error 
     int rc = list == NULL ? bc_error_nomem(err) : 0;
     for (; rc == 0 && headers != NULL && *headers != NULL; headers++) {
         rc = bc_http_check_header(*headers, err);
-        struct curl_slist *longer = rc == 0 ? curl_slist_append(list, *headers) : NULL;
+        struct curl_slist *longer = rc == 0 ? append_header(list, *headers) : NULL;
         if (rc == 0 && longer == NULL) rc = bc_error_nomem(err);
         if (longer != NULL) list = longer;
     }

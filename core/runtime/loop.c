@@ -44,6 +44,7 @@ void bc_defer_schedule(barchan_runtime *rt, bc_defer *defer, bc_defer_fn fn)
     defer->prev = rt->ready.prev;
     rt->ready.prev->next = defer;
     rt->ready.prev = defer;
+    if (rt->waiting) uv_stop(&rt->loop);
     bc_runtime_due(rt);
 }
 
@@ -151,7 +152,9 @@ enum { HANDED_ON = 3 };
 static int collect_and_dispatch(barchan_runtime *rt, uv_run_mode mode)
 {
     rt->changed = 0;
+    rt->waiting = mode == UV_RUN_ONCE;
     uv_run(&rt->loop, mode);
+    rt->waiting = 0;
     int count = bc_posts_run(rt);
     /* What came in is handed on: a socket's bytes to a transfer, that to a reply, that to a script.
      * Looking for more after each would be a system call each. */

@@ -1,6 +1,8 @@
 -- The default agent loop: ask the model, run the tools it calls, until it answers. Copy this file and
 -- change it: everything it uses is public.
 local messages = require "barchan.messages"
+local model = require "barchan.model"
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local policy = require "barchan.policy"
 local task = require "barchan.task"
@@ -28,7 +30,7 @@ local spec = {
   on_delta = "function", -- (text): the answer as it arrives
   transcript = "table",
   stream = "boolean",
-  effort = "string", -- how hard the model thinks
+  effort = "string", -- how hard the model thinks: minimal, low, medium, high, xhigh, max
   cache = "boolean", -- what stays of the conversation; default: at the provider's own address
   extra = "table",
 }
@@ -41,29 +43,29 @@ Agent.__index = Agent
 ---@return barchan.Agent
 function agent.create(given)
   options.check("agent", given, spec)
-  if given.model == nil then error("agent: option 'model' is missing", 2) end
+  if given.model == nil then misuse.throw("agent: option 'model' is missing") end
   if type(given.model.complete) ~= "function" then
-    error("agent: option 'model': a model expected (barchan.model), or a table with complete", 2)
+    misuse.throw("agent: option 'model': a model expected (barchan.model), or a table with complete")
   end
+  if given.effort then model.check_effort("agent", given.effort) end
   local tools = given.tools
   if tools ~= nil and not toolset.is_toolset(tools) then tools = toolset.create(tools) end
   local self = {}
   for key, value in pairs(given) do self[key] = value end
   local ok, policies = pcall(policy.of, given.policy)
-  if not ok then
-    error(type(policies) == "string" and "agent: " .. policies:gsub("^[^ ]+:%d+: ", "") or policies, 2)
-  end
+  if not ok then misuse.within("agent", policies) end
+  self.model = model.of(given.model)
   self.policies = policies
   self.tools = tools
   self.max_steps = given.max_steps or 16
   if self.cache == nil then self.cache = given.model.at_home end
   for _, name in ipairs { "max_steps", "max_seconds", "max_output_tokens", "max_tokens" } do
     if self[name] and self[name] <= 0 then
-      error(("agent: option '%s' must be greater than 0"):format(name), 2)
+      misuse.throw(("agent: option '%s' must be greater than 0"):format(name))
     end
   end
   if self.max_seconds and self.max_seconds > MAX_SECONDS then
-    error(("agent: option 'max_seconds' is at most %d; leave it out for no limit"):format(MAX_SECONDS), 2)
+    misuse.throw(("agent: option 'max_seconds' is at most %d; leave it out for no limit"):format(MAX_SECONDS))
   end
   return setmetatable(self, Agent)
 end
@@ -319,10 +321,13 @@ end
 ---@return table result
 function Agent:run(prompt)
   if type(prompt) ~= "string" and type(prompt) ~= "table" then
-    error("run: a prompt expected: text, a message or a list of messages; got " .. type(prompt), 2)
+    misuse.throw("run: a prompt expected: text, a message or a list of messages; got " .. type(prompt))
   end
   local list = {}
-  for i, message in ipairs(messages.list(prompt)) do list[i] = message end
+  for i, message in ipairs(messages.list(prompt)) do
+    if type(message) ~= "table" then misuse.expected(("run: message %d"):format(i), "a table", message) end
+    list[i] = message
+  end
   local run = setmetatable({
     open = {}, agent = self, messages = list, id = util.random_id "run-", seq = 0, turn = 0, pauses = 0,
     text = "", usage = { input_tokens = 0, output_tokens = 0 }, cost = 0, policy_state = {},
@@ -345,5 +350,7 @@ function Agent:run(prompt)
   run:finish(stop_reason, err)
   return run:result(stop_reason, err)
 end
+
+misuse.methods(Agent, "agent")
 
 return agent

@@ -1,11 +1,13 @@
 -- What callers may ask for when they run a command, and how a result reads to a model.
 local _, core = ...
 
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 
 local exec = {}
 
 local DEFAULT_RENDER_LIMIT = 16 * 1024
+local MAX_GRACE = 1000000000
 local MAX_DENIED_LINES = 8
 local render_spec = { limit = "integer" }
 
@@ -32,14 +34,20 @@ local pty_spec = { cols = "integer", rows = "integer" }
 -- The mistake that is made most: sbx:exec("make", { timeout = 5 }).
 local function only(where, ...)
   if select("#", ...) == 0 then return end
-  error(where .. ": one argument expected; options go into the table: { sh = \"…\", timeout = … }", 4)
+  misuse.throw(where .. ": one argument expected; options go into the table: { sh = \"…\", timeout = … }")
+end
+
+local function command_of(where, given)
+  if type(given) == "string" then return { sh = given } end
+  if type(given) == "table" then return given end
+  misuse.expected(where, "a command (a line of shell, or a table of words and options)", given)
 end
 
 --- The options of `sbx:spawn`: a command as for exec, and pty = { cols, rows }, backlog.
 function exec.spawn_request(given, ...)
   only("spawn", ...)
-  if type(given) == "string" then given = { sh = given } end
-  options.check("spawn", given, spawn_spec, 4)
+  given = command_of("spawn", given)
+  options.check("spawn", given, spawn_spec)
   local command = {}
   for key, value in pairs(given) do
     if key ~= "pty" and key ~= "backlog" then command[key] = value end
@@ -47,13 +55,13 @@ function exec.spawn_request(given, ...)
   local request = exec.request("spawn", command)
   request.backlog = given.backlog
   if given.backlog and given.backlog <= 0 then
-    error("spawn: option 'backlog' must be greater than 0", 3)
+    misuse.throw("spawn: option 'backlog' must be greater than 0")
   end
   if given.pty then
-    options.check("spawn: pty", given.pty, pty_spec, 4)
+    options.check("spawn: pty", given.pty, pty_spec)
     request.pty_cols, request.pty_rows = given.pty.cols or 80, given.pty.rows or 24
     if request.pty_cols < 1 or request.pty_rows < 1 then
-      error("spawn: pty: a terminal has at least one column and one row", 3)
+      misuse.throw("spawn: pty: a terminal has at least one column and one row")
     end
   end
   return request
@@ -63,28 +71,32 @@ end
 --- argv (or whose `sh` is a shell command) and whose named keys are options.
 function exec.request(where, given, ...)
   only(where, ...)
-  if type(given) == "string" then given = { sh = given } end
-  options.check(where, given, spec, 4)
+  given = command_of(where, given)
+  options.check(where, given, spec)
   if given.timeout == 0 or given.timeout == true then
-    error(where .. ": option 'timeout': seconds greater than 0, or false for none, expected", 3)
+    misuse.throw(where .. ": option 'timeout': seconds greater than 0, or false for none, expected")
+  end
+  options.seconds(where, given, "timeout")
+  if given.grace and not (given.grace >= 0 and given.grace <= MAX_GRACE) then
+    misuse.throw(("%s: option 'grace': seconds from 0 to %d expected"):format(where, MAX_GRACE))
   end
   local words, last = 0, 0
   for key in pairs(given) do
     if math.type(key) == "integer" then words, last = words + 1, math.max(last, key) end
   end
   if (given.sh == nil) == (words == 0) then
-    error(where .. ": give either a command as a list of words or `sh`, a shell command", 3)
+    misuse.throw(where .. ": give either a command as a list of words or `sh`, a shell command")
   end
   if words ~= last then
     local hole = 1
     while given[hole] ~= nil do hole = hole + 1 end
-    error(("%s: the command has a hole: word %d is nil"):format(where, hole), 3)
+    misuse.throw(("%s: the command has a hole: word %d is nil"):format(where, hole))
   end
   local argv = words > 0 and table.move(given, 1, words, 1, {}) or nil
   local limit = given.output_limit
-  if limit and limit < 0 then error(where .. ": option 'output_limit' must not be negative", 3) end
+  if limit and limit < 0 then misuse.throw(where .. ": option 'output_limit' must not be negative") end
   if given.network ~= nil and given.network ~= "off" then
-    error(where .. ": option 'network': \"off\" expected; what it may reach is the sandbox's to say", 3)
+    misuse.throw(where .. ": option 'network': \"off\" expected; what it may reach is the sandbox's to say")
   end
   if limit == 0 then limit = -1 end -- the core's way to say: keep nothing
   return {
@@ -105,6 +117,16 @@ end
 -- What a result's words call the command and the place it was to run in.
 local function named(request)
   return request.command and "/bin/sh" or request.argv[1], request.cwd or "/workspace"
+end
+
+local MAX_SIGNAL = 64
+
+--- What `signal` of a stream and of a process takes.
+function exec.check_signal(number)
+  local whole = type(number) == "number" and math.tointeger(number)
+  if not whole or whole < 1 or whole > MAX_SIGNAL then
+    misuse.expected("signal", "a signal's number from 1 to 64, like 15 for SIGTERM,", number)
+  end
 end
 
 local signal_names = {
@@ -181,11 +203,25 @@ local function render_denied(denied)
   return table.concat(lines)
 end
 
+-- One of sbx:exec, or a table like it.
+local function check_result(result)
+  if type(result) ~= "table" then misuse.expected("render", "a result of sandbox:exec", result) end
+  for name, kind in pairs { reason = "string", out = "string", err = "string", out_dropped = "number",
+    err_dropped = "number", exit_code = result.reason == "exited" and "number" or nil,
+    duration = result.reason == "timeout" and "number" or nil } do
+    if type(result[name]) ~= kind then
+      misuse.throw(("render: a result of sandbox:exec expected; its %s is %s"):format(name,
+        result[name] == nil and "missing" or "no " .. kind))
+    end
+  end
+end
+
 --- The standard rendering of a result for a model: how it ended, then out, then err.
 ---@param result table
 ---@param opts { limit: integer }? bytes of each stream, 16 KiB by default
 function exec.render(result, opts)
   if opts ~= nil then options.check("render", opts, render_spec) end
+  check_result(result)
   local limit = opts and opts.limit or DEFAULT_RENDER_LIMIT
   local lines = {
     exec.outcome(result) .. render_denied(result.denied),
@@ -202,6 +238,8 @@ function Result:__tostring() return exec.render(self) end
 
 --- True when the command exited with 0.
 function Result:ok() return self.reason == "exited" and self.exit_code == 0 end
+
+misuse.methods(Result, "result")
 
 --- The core's result of a request, as scripts see it.
 function exec.wrap_result(result, request)
@@ -228,13 +266,16 @@ end
 --- Signals, input and cancellation of a running command.
 function Stream:cancel() self.handle:cancel() end
 
-function Stream:signal(number) return self.handle:signal(number) end
+function Stream:signal(number)
+  exec.check_signal(number)
+  return self.handle:signal(number)
+end
 
 --- Writes all of `data` to the command's standard input, waiting while it is full.
 function Stream:write(data)
-  if type(data) ~= "string" then error("write: a string expected, got " .. type(data), 2) end
+  if type(data) ~= "string" then misuse.throw("write: a string expected, got " .. type(data)) end
   if not self.input_open then
-    error("write: the command's input is not open: start the stream with stdin = true", 2)
+    misuse.throw("write: the command's input is not open: start the stream with stdin = true")
   end
   local from = 1
   while from <= #data do
@@ -250,6 +291,8 @@ function Stream:close_input()
   self.input_open = false
   return self.handle:close_input()
 end
+
+misuse.methods(Stream, "stream")
 
 function exec.new_stream(handle, request, input_open)
   return setmetatable({ handle = handle, request = request, input_open = input_open }, Stream)

@@ -1,6 +1,7 @@
 -- A model that asks another one when the first cannot answer. It is made of nothing but a model written
 -- in Lua (barchan.model { provider = { complete = … } }), which is the way to write others.
 
+local misuse = require "barchan.misuse"
 local model = require "barchan.model"
 
 -- Asking elsewhere helps: the model or its service failed, not the request.
@@ -13,10 +14,10 @@ end
 ---@param models barchan.Model[]
 ---@return barchan.Model
 return function(models)
-  if type(models) ~= "table" or #models == 0 then error("fallback: a list of models expected", 2) end
+  if type(models) ~= "table" or #models == 0 then misuse.throw("fallback: a list of models expected") end
   for i, m in ipairs(models) do
     if type(m) ~= "table" or type(m.complete) ~= "function" then
-      error(("fallback: model %d: a model expected (barchan.model)"):format(i), 2)
+      misuse.throw(("fallback: model %d: a model expected (barchan.model)"):format(i))
     end
   end
   local names = {}

@@ -1,6 +1,7 @@
 -- The files of a sandbox. Paths are bytes, relative ones to /workspace. Each call returns its value,
 -- or nil and an error whose code says what is wrong: not_found, is_a_directory, not_a_regular_file, …
 
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 
 local files = {}
@@ -12,7 +13,7 @@ Files.__index = Files
 
 local function path_of(where, path)
   if type(path) ~= "string" then
-    error(("files:%s: a path expected, got %s"):format(where, type(path)), 3)
+    misuse.throw(("files:%s: a path expected, got %s"):format(where, type(path)))
   end
   return path
 end
@@ -24,7 +25,7 @@ end
 local function check_range(where, opts, name, low, high)
   local value = opts[name]
   if value and (value < low or value > high) then
-    error(("files:%s: option '%s' must be from %d to %d"):format(where, name, low, high), 3)
+    misuse.throw(("files:%s: option '%s' must be from %d to %d"):format(where, name, low, high))
   end
 end
 
@@ -43,7 +44,7 @@ function Files:write(path, data, opts)
   opts = checked("write", opts, { append = "boolean", mode = "integer" })
   path_of("write", path)
   if type(data) ~= "string" then
-    error("files:write: the data must be a string, got " .. type(data), 2)
+    misuse.throw("files:write: the data must be a string, got " .. type(data))
   end
   check_range("write", opts, "mode", 1, 4095)
   local op = opts.append and "append" or "write"
@@ -93,8 +94,8 @@ local function source_of(source)
   if io and io.type(source) == "file" then
     return function() return source:read(CHUNK_BYTES) end
   end
-  error("files:upload: an open file or a function that returns chunks expected, got "
-    .. type(source), 3)
+  misuse.throw("files:upload: an open file or a function that returns chunks expected, got "
+    .. type(source))
 end
 
 --- Copies an open file (or what a function returns, chunk by chunk, nil at the end) into the
@@ -128,7 +129,7 @@ function Files:download(path, sink)
   if io and io.type(sink) == "file" then
     put = function(chunk) assert(sink:write(chunk)) end
   elseif type(sink) ~= "function" then
-    error("files:download: an open file or a function expected, got " .. type(sink), 2)
+    misuse.throw("files:download: an open file or a function expected, got " .. type(sink))
   end
   local transfer <close>, err = self.handle:download { path = path }
   if not transfer then return nil, err end
@@ -141,6 +142,8 @@ function Files:download(path, sink)
     bytes = bytes + #chunk
   end
 end
+
+misuse.methods(Files, "sandbox.files")
 
 function files.new(handle) return setmetatable({ handle = handle }, Files) end
 

@@ -6,6 +6,7 @@ local agent = require "barchan.agent"
 local exec = require "barchan.exec"
 local fallback = require "barchan.fallback"
 local messages = require "barchan.messages"
+local misuse = require "barchan.misuse"
 local model = require "barchan.model"
 local network = require "barchan.network"
 local policy = require "barchan.policy"
@@ -59,5 +60,9 @@ local barchan = {
     __index = function(_, key) return key == "tools" and tool.host_tools() or nil end,
   }),
 }
+
+misuse.publish(barchan)
+misuse.publish(templates)
+misuse.publish(transcript)
 
 return barchan

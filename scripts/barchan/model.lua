@@ -2,6 +2,7 @@
 local _, core = ...
 
 local messages = require "barchan.messages"
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local presets = require "barchan.presets"
 local prices = require "barchan.prices"
@@ -99,17 +100,17 @@ end
 local function no_http_options(given, what, its)
   for name in pairs(given) do
     if not its[name] then
-      error(("model: option '%s' is for models over HTTP; this one is %s"):format(name, what), 4)
+      misuse.throw(("model: option '%s' is for models over HTTP; this one is %s"):format(name, what))
     end
   end
 end
 
--- A model whose `complete(request, emit)` is Lua: it gets the neutral request of barchan/model.h, may
--- emit(kind, data) while it works, and returns a reply, of which only what there is must be given, or
--- nil and an error.
+-- A model whose `complete(request, emit)` is Lua: it gets the neutral request of barchan/model.h, checked as
+-- one that goes over HTTP, may emit(kind, data) while it works, and returns a reply, of which only what there
+-- is must be given, or nil and an error.
 local function scripted(given)
   if type(given.provider.complete) ~= "function" then
-    error("model: option 'provider': a name, or a table with a function 'complete', expected", 3)
+    misuse.throw("model: option 'provider': a name, or a table with a function 'complete', expected")
   end
   no_http_options(given, "a function", { provider = true, name = true, stream = true })
   return setmetatable({
@@ -117,16 +118,64 @@ local function scripted(given)
   }, Model)
 end
 
+--- A model as the default loop asks it: a table with a function complete(self, options), which gets what
+--- model:complete takes, is checked and completed like any model that is a function.
+---@param value table
+---@return barchan.Model
+function model.of(value)
+  if getmetatable(value) == Model then return value end
+  local made = scripted {
+    name = type(value.name) == "string" and value.name or nil,
+    provider = {
+      complete = function(request, emit, given)
+        local asked = {}
+        for name, field in pairs(request) do asked[name] = field end
+        asked.tools, asked.on_event = given.tools, emit
+        return value:complete(asked)
+      end,
+    },
+  }
+  return made
+end
+
 -- A turn that was recorded is played whatever the options, so the options would be forgotten.
 local function check_replay(given, config)
   if given.replay and given.record then
-    error("model: options 'replay' and 'record' exclude each other", 3)
+    misuse.throw("model: options 'replay' and 'record' exclude each other")
   end
   if config.provider ~= "replay" then return end
   no_http_options(given, "a replay", { provider = true, name = true, stream = true, replay = true })
   if not given.replay then
-    error("model: option 'replay' is missing: the JSONL transcript to play", 3)
+    misuse.throw("model: option 'replay' is missing: the JSONL transcript to play")
   end
+end
+
+local TOKEN = "^[%w!#$%%&'*+.^_`|~-]+$" -- what may be the name of a header
+
+-- { ["X-Name"] = "value" } as the lines that the core sends. A value may be a key: it is not shown.
+local function header_lines(given)
+  local lines, seen = {}, {}
+  for name in pairs(given) do
+    if type(name) ~= "string" then
+      misuse.throw "model: option 'headers': names and their values expected: { [\"X-Name\"] = \"value\" }"
+    end
+  end
+  for _, name in ipairs(options.sorted_keys(given)) do
+    local value = given[name]
+    if not name:find(TOKEN) then
+      misuse.throw(("model: option 'headers': %q cannot be the name of a header"):format(name))
+    end
+    if type(value) ~= "string" then
+      misuse.throw(("model: option 'headers': '%s': a string expected, got %s"):format(name, type(value)))
+    end
+    if value:find "[%z\1-\8\10-\31\127]" then
+      misuse.throw(("model: option 'headers': the value of '%s' has a control character"):format(name))
+    end
+    if seen[name:lower()] then misuse.throw(("model: option 'headers': '%s' is there twice"):format(name)) end
+    seen[name:lower()] = true
+    lines[#lines + 1] = name .. ": " .. value
+  end
+  return lines
 end
 
 local function merged(below, above)
@@ -146,6 +195,7 @@ local function from_preset(preset, given)
   for name, value in pairs(given) do
     if name ~= "provider" then config[name] = value end
   end
+  config.headers = config.headers and header_lines(config.headers)
   config.extra = merged(preset.extra, given.extra)
   if not config.api_key then config.key_variable = preset.key end
   return config
@@ -166,6 +216,16 @@ end
 ---@return table? err
 function model.create(given)
   options.check("model", given, create_spec)
+  for _, name in ipairs { "connect_timeout", "idle_timeout", "timeout" } do
+    options.seconds("model", given, name)
+  end
+  for _, name in ipairs { "max_retries", "max_retry_wait", "max_tokens" } do
+    local least = name == "max_tokens" and 1 or 0
+    local value = given[name]
+    if value and (value < least or value ~= value) then
+      misuse.throw(("model: option '%s' is at least %d"):format(name, least))
+    end
+  end
   if type(given.provider) == "table" then
     local made = scripted(given) -- no tail call: an error points at the caller's line
     return made
@@ -176,7 +236,7 @@ function model.create(given)
   if config.max_retries == 0 then config.max_retries = -1 end -- in C 0 means the default
   config.provider = config.provider or (config.replay and "replay")
   if config.provider == nil then
-    error("model: option 'provider' is missing: anthropic, openai, openai-responses, gemini or replay", 2)
+    misuse.throw("model: option 'provider' is missing: anthropic, openai, openai-responses, gemini or replay")
   end
   check_replay(given, config)
   local known = not preset and environment[config.provider]
@@ -221,6 +281,7 @@ local may_lack = { max_tokens = true, max_retries = true, extra = true }
 ---@return table? options
 ---@return table? err
 function model.recorded(path)
+  if type(path) ~= "string" then misuse.expected("recorded", "a path", path) end
   local ok, err = core.host.check_file(path)
   if not ok then return nil, err end
   local file, problem = io.open(path, "r")
@@ -246,6 +307,16 @@ function model.recorded(path)
     extra = header.extra,
     allow_plain_http = true, -- nobody is asked
   }
+end
+
+local efforts = { "minimal", "low", "medium", "high", "xhigh", "max" }
+
+--- How hard a model may be asked to think.
+function model.check_effort(where, word)
+  for _, known in ipairs(efforts) do
+    if word == known then return end
+  end
+  misuse.throw(where .. ": option 'effort': " .. options.unknown("word", word, efforts))
 end
 
 local function request_of(self, given)
@@ -278,9 +349,14 @@ local function retry_of(json)
   return retry
 end
 
-local function ask(self, request, wants, emit)
+local function ask(self, request, wants, emit, given)
   if self.scripted then
-    local reply, err = self.scripted.complete(request, emit)
+    local fits, problem = core.model.check(request)
+    if not fits then return nil, problem end
+    local reply, err = self.scripted.complete(request, function(kind, data)
+      replies.check_delta(kind, data)
+      emit(kind, data)
+    end, given)
     if reply ~= nil or err == nil then return replies.complete(reply) end
     if type(err) == "table" and getmetatable(err) == nil then err = core.util.error(err) end
     return nil, err
@@ -311,7 +387,7 @@ local function complete(self, given)
   local reply, err = ask(self, request_of(self, given), wants, function(kind, data)
     if given.on_event then given.on_event(kind, data) end
     if given.on_delta and kind == "text" then given.on_delta(data) end
-  end)
+  end, given)
   if not reply then return nil, err end
   if toolset.is_toolset(given.tools) then given.tools:stamp(reply) end
   if given.schema then take_output(reply, given.schema) end
@@ -327,9 +403,10 @@ function Model:complete(given)
   if type(given) == "string" then given = { messages = given } end
   options.check("complete", given, complete_spec)
   if given.messages == nil and given[1] == nil then
-    error("complete: option 'messages' is missing", 2)
+    misuse.throw("complete: option 'messages' is missing")
   end
-  return complete(self, given)
+  local reply, err = complete(self, given) -- no tail call: C looks for the name of what was called
+  return reply, err
 end
 
 --- Loops over turns: each reply is appended to `messages` and given to the loop's body, which
@@ -338,7 +415,7 @@ end
 function Model:turns(given)
   options.check("turns", given, turns_spec)
   if type(given.messages) ~= "table" then
-    error("turns: option 'messages': a list expected, got " .. type(given.messages), 2)
+    misuse.throw("turns: option 'messages': a list expected, got " .. type(given.messages))
   end
   local left, finished = given.max or 8, false
   return function()
@@ -351,5 +428,7 @@ function Model:turns(given)
     return reply
   end
 end
+
+misuse.methods(Model, "model")
 
 return model

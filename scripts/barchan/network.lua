@@ -1,6 +1,7 @@
 -- What a sandbox can reach: the option `network` of its profile, and what happens under it.
 local _, core = ...
 
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local tool = require "barchan.tool"
 
@@ -23,8 +24,8 @@ local spec = {
 local function check_hosts(hosts)
   for name, address in pairs(hosts) do
     if type(name) ~= "string" or type(address) ~= "string" then
-      error("sandbox: network: option 'hosts': names and their addresses expected: "
-        .. "{ [\"a.example\"] = \"127.0.0.1\" }", 4)
+      misuse.throw("sandbox: network: option 'hosts': names and their addresses expected: "
+        .. "{ [\"a.example\"] = \"127.0.0.1\" }")
     end
   end
 end
@@ -32,8 +33,8 @@ end
 local function check_list(name, list)
   for key, value in pairs(list) do
     if math.type(key) ~= "integer" or type(value) ~= "string" then
-      error(("sandbox: network: option '%s': a list of entries like \"api.example.com:443\" expected")
-        :format(name), 4)
+      misuse.throw(("sandbox: network: option '%s': a list of entries like \"api.example.com:443\" expected")
+        :format(name))
     end
   end
 end
@@ -47,19 +48,20 @@ function network.check(given)
   if type(given) == "string" then
     if modes[given] then return given end
     local host = given:find(".", 1, true) and given or "api.example.com"
-    error(("sandbox: option 'network': '%s' is unknown; write \"off\", \"restricted\", \"open\" or a table "
-      .. "{ allow = { \"%s\" } }"):format(given, host), 3)
+    misuse.throw(("sandbox: option 'network': '%s' is unknown; write \"off\", \"restricted\", \"open\" or a "
+      .. "table { allow = { \"%s\" } }"):format(given, host))
   end
   if type(given) ~= "table" then
-    error("sandbox: option 'network': a mode or a table expected, got " .. type(given), 3)
+    misuse.throw("sandbox: option 'network': a mode or a table expected, got " .. type(given))
   end
   if given[1] ~= nil then
-    error("sandbox: option 'network': a list of hosts goes into { allow = { … } }", 3)
+    misuse.throw("sandbox: option 'network': a list of hosts goes into { allow = { … } }")
   end
-  options.check("sandbox: network", given, spec, 4)
+  options.check("sandbox: network", given, spec)
   local mode = given.mode or "allow"
   if mode ~= "allow" and not modes[mode] or mode == "off" then
-    error(("sandbox: network: mode '%s' is unknown; 'allow', 'restricted' and 'open' are"):format(mode), 3)
+    misuse.throw(("sandbox: network: mode '%s' is unknown; 'allow', 'restricted' and 'open' are")
+      :format(mode))
   end
   for _, name in ipairs { "allow", "deny" } do
     if given[name] then check_list(name, given[name]) end
@@ -128,10 +130,10 @@ end
 --- Other lists for the connections of a sandbox that are made from now on. Caps and callbacks stay.
 ---@param given string|table as the option `network` of a sandbox, but for "off"
 function network.set(handle, given)
-  if given == nil then error("set_network: a mode or a table expected, got nil", 3) end
+  if given == nil then misuse.throw("set_network: a mode or a table expected, got nil") end
   local mode, rules = network.check(given)
   if mode == "off" then
-    error("set_network: \"off\" is for new sandboxes; { allow = {} } lists nothing from now on", 3)
+    misuse.throw("set_network: \"off\" is for new sandboxes; { allow = {} } lists nothing from now on")
   end
   return handle:set_network { network = mode, network_rules = rules }
 end

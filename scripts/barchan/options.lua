@@ -1,6 +1,10 @@
 -- Checks option tables: unknown keys and wrong types are errors that say what to do.
 
+local misuse = require "barchan.misuse"
+
 local options = {}
+
+local MAX_SECONDS = 1000000000 -- that the core takes
 
 -- The number of single-character edits between two words, at most `limit` (then limit + 1).
 local function distance(a, b, limit)
@@ -69,28 +73,41 @@ local function matches(value, expected)
   return false
 end
 
---- Checks `given` against `spec` (name = "type or type"); throws at the caller's caller's place.
+--- Checks `given` against `spec` (name = "type or type"); throws at the place of the library's caller.
 --- Positive integer keys are left alone when spec has [1]. Returns `given`.
 ---@param where string for the message: "sandbox"
 ---@param given table
 ---@param spec table<string|integer, string>
----@param level integer? whose fault it is, as for `error`; 3, the caller's caller, by default
-function options.check(where, given, spec, level)
-  level = level or 3
+function options.check(where, given, spec)
   if type(given) ~= "table" then
-    error(("%s: a table of options expected, got %s"):format(where, type(given)), level)
+    misuse.expected(where, "a table of options", given)
   end
   for key, value in pairs(given) do
     local expected = spec[key]
     if math.type(key) == "integer" and key > 0 then expected = spec[1] end
     if expected == nil then
-      error(where .. ": " .. options.unknown("option", tostring(key), sorted_keys(spec)), level)
+      misuse.throw(where .. ": " .. options.unknown("option", tostring(key), sorted_keys(spec)))
     end
     if not matches(value, expected) then
-      error(("%s: option '%s': %s expected, got %s"):format(where, key, expected, type(value)), level)
+      misuse.throw(("%s: option '%s': %s expected, got %s"):format(where, key, expected, type(value)))
     end
   end
   return given
+end
+
+--- Checks a number of seconds that must be greater than 0, if it is given.
+---@param where string
+---@param given table
+---@param name string
+function options.seconds(where, given, name)
+  local value = given[name]
+  if type(value) ~= "number" then return end
+  if value <= 0 or value ~= value then
+    misuse.throw(("%s: option '%s' must be greater than 0"):format(where, name))
+  end
+  if value > MAX_SECONDS then
+    misuse.throw(("%s: option '%s' is at most %d seconds"):format(where, name, MAX_SECONDS))
+  end
 end
 
 return options

@@ -7,6 +7,7 @@
 -- The first that does not allow decides. `run` has turn, messages, usage, id, and `state`: a table of this
 -- policy's own for this run, which outlives a reload.
 local built_in = require "barchan.built_in"
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local snapshot = require "barchan.snapshot"
 local source = require "barchan.source"
@@ -29,9 +30,7 @@ local function is_policy(value)
 end
 
 local function check(value)
-  local ok, problem = pcall(options.check, "policy", value, spec, 2)
-  if not ok then error(problem, 0) end
-  return value
+  return options.check("policy", value, spec)
 end
 
 local function definitions(value, name)
@@ -83,7 +82,7 @@ function policy.create(given)
   if type(given) == "string" or one then given = { given } end
   options.check("policies", given or {}, set_spec)
   local ok, opened = pcall(open_source, given or {})
-  if not ok then error(type(opened) == "string" and "policies: " .. opened or opened, 2) end
+  if not ok then misuse.within("policies", opened) end
   return setmetatable({ source = opened }, Policies)
 end
 
@@ -98,7 +97,7 @@ function Policies:refresh(emit) return self.source:refresh(emit) end
 
 --- Waits until something may have changed in the directories; then refresh takes it in.
 function Policies:wait_change()
-  if not self.source.watch then error("wait_change: the policies are not watched", 2) end
+  if not self.source.watch then misuse.throw("wait_change: the policies are not watched") end
   self.source:wait_change()
 end
 
@@ -166,5 +165,7 @@ function Policies:tell(call, message, run)
     if item.policy.after_call then item.policy.after_call(call, message, view(run, item)) end
   end
 end
+
+misuse.methods(Policies, "policies")
 
 return policy

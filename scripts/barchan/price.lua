@@ -3,6 +3,9 @@
 -- price = { cpu_hour, vcpu_hour, gib_hour }: an hour of processor time that was used; an hour of a
 -- processor that it may use (limits.cpus); an hour of a GiB of memory that it may use
 -- (limits.memory), or, without that limit, did use.
+local _, core = ...
+
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 
 local price = {}
@@ -15,10 +18,10 @@ local spec = { cpu_hour = "number", vcpu_hour = "number", gib_hour = "number" }
 
 --- Checks a price table; throws at the caller's caller's place.
 function price.check(given)
-  options.check("sandbox: price", given, spec, 4)
+  options.check("sandbox: price", given, spec)
   for name, value in pairs(given) do
     if not (value >= 0 and value < math.huge) then
-      error(("sandbox: price: option '%s' must not be negative"):format(name), 3)
+      misuse.throw(("sandbox: price: option '%s' must not be negative"):format(name))
     end
   end
 end
@@ -43,6 +46,11 @@ function price.exceeds(given, limits, seconds, max_micros)
   if most <= max_micros then return nil end
   return ("its lease of %g s could cost %.0f micros; max_cost_micros is %.0f"):format(seconds, most,
     max_micros)
+end
+
+--- The error of what could cost more than allowed.
+function price.refusal(message)
+  return core.util.error { code = "limit", message = message, retryable = false }
 end
 
 --- What a sandbox has cost so far, by its usage.

@@ -2,8 +2,17 @@
 local _, core = ...
 
 local exec = require "barchan.exec"
+local misuse = require "barchan.misuse"
 
 local process = {}
+
+local MAX_SECONDS = 1000000000
+local MAX_SIZE = 65535 -- columns or rows of a terminal
+
+local function stream_of(where, stream)
+  if stream == nil or stream == "out" or stream == "err" then return stream or "out" end
+  misuse.expected(where, "\"out\" or \"err\"", stream)
+end
 
 ---@class barchan.Process
 ---@field id integer its number in the sandbox, as in sbx:processes()
@@ -21,7 +30,12 @@ function Process:__close() self.handle:cancel() end
 --- many bytes before these are no longer kept, and whether that was all.
 ---@param stream "out"|"err"?
 ---@param cursor integer? 0, the beginning, by default
-function Process:read_at(stream, cursor) return self.handle:read(stream or "out", cursor or 0) end
+function Process:read_at(stream, cursor)
+  stream = stream_of("read_at", stream)
+  local whole = cursor == nil and 0 or type(cursor) == "number" and math.tointeger(cursor)
+  if not whole or whole < 0 then misuse.expected("read_at", "a cursor, as the last call gave it,", cursor) end
+  return self.handle:read(stream, whole)
+end
 
 --- The next bytes of a stream, waiting for them: bytes and how many were lost before them (0), or
 --- nothing at its end. This handle has one place in each stream; `read_at` leaves it alone.
@@ -29,7 +43,7 @@ function Process:read_at(stream, cursor) return self.handle:read(stream or "out"
 ---@return string? bytes
 ---@return integer|table|nil dropped_or_error
 function Process:read(stream)
-  stream = stream or "out"
+  stream = stream_of("read", stream)
   while true do
     local bytes, next_cursor, dropped, ended = self.handle:read(stream, self.cursor[stream])
     if not bytes then return nil, next_cursor end
@@ -60,7 +74,7 @@ end
 
 --- Writes all of `data` to its standard input, waiting while it is full.
 function Process:write(data)
-  if type(data) ~= "string" then error("write: a string expected, got " .. type(data), 2) end
+  if type(data) ~= "string" then misuse.expected("write", "a string", data) end
   local from = 1
   while from <= #data do
     local taken, err = self.handle:write_some(data, from)
@@ -75,10 +89,24 @@ end
 function Process:close_input() return self.handle:close_input() end
 
 ---@param number integer
-function Process:signal(number) return self.handle:signal(number) end
+function Process:signal(number)
+  exec.check_signal(number)
+  return self.handle:signal(number)
+end
+
+local function check_size(what, value)
+  local whole = type(value) == "number" and math.tointeger(value)
+  if not whole or whole < 1 or whole > MAX_SIZE then
+    misuse.expected("resize: " .. what, ("a whole number from 1 to %d"):format(MAX_SIZE), value)
+  end
+end
 
 --- A new size for its terminal.
-function Process:resize(columns, rows) return self.handle:resize(columns, rows) end
+function Process:resize(columns, rows)
+  check_size("columns", columns)
+  check_size("rows", rows)
+  return self.handle:resize(columns, rows)
+end
 
 --- Kills it and all that it has started. Its end follows.
 function Process:kill() self.handle:cancel() end
@@ -89,6 +117,9 @@ function Process:running() return self.handle:result() == nil end
 --- result: it is read from the handle, before or after.
 ---@param seconds number?
 function Process:wait(seconds)
+  if seconds ~= nil and not (type(seconds) == "number" and seconds >= 0 and seconds <= MAX_SECONDS) then
+    misuse.expected("wait", ("seconds, from 0 to %d,"):format(MAX_SECONDS), seconds)
+  end
   local deadline = seconds and core.util.now() + seconds
   while true do
     local result = self.handle:result()
@@ -98,6 +129,8 @@ function Process:wait(seconds)
     self.handle:wait(left)
   end
 end
+
+misuse.methods(Process, "process")
 
 function process.new(handle, request)
   local cursor = { out = 0, err = 0 }

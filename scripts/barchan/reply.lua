@@ -1,5 +1,8 @@
 -- Replies of models that are functions: checked like those of a wire (barchan/model.h), and completed. What
 -- is wrong with one is the script's fault, and thrown.
+local misuse = require "barchan.misuse"
+local options = require "barchan.options"
+
 local reply = {}
 
 local stops = {
@@ -10,6 +13,8 @@ local stops = {
 local counts = {
   "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens",
 }
+
+local deltas = { "text", "reasoning", "tool_call", "restart", "retry" }
 
 local MAX_COUNT = 1 << 53
 
@@ -28,15 +33,42 @@ local function is_list(t)
   return true
 end
 
-local function check_call(call, i, seen)
-  if type(call) ~= "table" or type(call.id) ~= "string" or call.id == "" or type(call.name) ~= "string"
-    or type(call.arguments) ~= "table" then
-    fail("whose call %d lacks id, name or arguments", i)
-  end
+local function of_type(name, value, expected)
+  if type(value) == expected then return end
+  fail("whose %s is of a wrong type: a %s expected, got %s", name, expected, type(value))
+end
+
+local function check_name(where, call, name)
+  local value = call[name]
+  if value == nil or value == "" then fail("whose %s lacks '%s'", where, name) end
+  of_type(where .. "." .. name, value, "string")
+end
+
+local function check_call(call, where, seen)
+  of_type(where, call, "table")
+  check_name(where, call, "id")
+  check_name(where, call, "name")
   if seen[call.id] then fail("with two calls of the id '%s'", call.id) end
   seen[call.id] = true
-  for key in pairs(call.arguments) do
-    if type(key) ~= "string" then fail("whose call %d has arguments that are no object", i) end
+end
+
+local function check_arguments(arguments, where)
+  if arguments == nil then fail("whose %s lacks 'arguments'", where) end
+  of_type(where .. ".arguments", arguments, "table")
+  for key in pairs(arguments) do
+    if type(key) ~= "string" then fail("whose %s has arguments that are no object", where) end
+  end
+end
+
+local function check_calls(given)
+  local seen = {}
+  for i, call in ipairs(given.tool_calls) do
+    local where = ("call %d"):format(i)
+    check_call(call, where, seen)
+    check_arguments(call.arguments, where)
+  end
+  for i, call in ipairs(given.invalid_tool_calls or {}) do
+    check_call(call, ("invalid call %d"):format(i), seen)
   end
 end
 
@@ -50,6 +82,28 @@ local function check_usage(usage)
   end
 end
 
+--- Checks what a model that is a function says while it works.
+function reply.check_delta(kind, data)
+  local expected
+  for _, known in ipairs(deltas) do
+    if kind == known then expected = kind == "retry" and "table" or "string" end
+  end
+  if type(kind) ~= "string" then
+    misuse.expected("emit", ("a kind (%s)"):format(table.concat(deltas, ", ")), kind)
+  end
+  if not expected then misuse.throw("emit: " .. options.unknown("kind", kind, deltas)) end
+  if kind == "restart" and data == nil then return end
+  if type(data) ~= expected then
+    misuse.expected(("emit: with '%s'"):format(kind), "a " .. expected .. " of data", data)
+  end
+  if kind ~= "retry" then return end
+  for name, is in pairs { attempt = "number", wait = "number", error = "string", code = "string" } do
+    if data[name] ~= nil and type(data[name]) ~= is then
+      misuse.expected(("emit: with 'retry': '%s'"):format(name), "a " .. is, data[name])
+    end
+  end
+end
+
 --- The reply with what every reply has.
 function reply.complete(given)
   if type(given) ~= "table" then
@@ -59,23 +113,23 @@ function reply.complete(given)
   given.text = given.text or ""
   given.tool_calls = given.tool_calls or {}
   given.usage = given.usage or {}
-  if type(given.text) ~= "string" or type(given.tool_calls) ~= "table" or type(given.usage) ~= "table" then
-    fail "whose text, tool_calls or usage is of a wrong type"
+  of_type("text", given.text, "string")
+  for _, name in ipairs { "tool_calls", "invalid_tool_calls" } do
+    if given[name] ~= nil then of_type(name, given[name], "table") end
+    if given[name] and not is_list(given[name]) then fail("whose %s are no list", name) end
   end
-  if not is_list(given.tool_calls) then fail "whose tool_calls are no list" end
-  local seen = {}
-  for i, call in ipairs(given.tool_calls) do check_call(call, i, seen) end
+  of_type("usage", given.usage, "table")
+  check_calls(given)
   check_usage(given.usage)
   local cost = given.cost
   if cost ~= nil and not (type(cost) == "number" and cost >= 0 and cost < math.huge) then
-    fail "whose cost is no amount"
+    fail("whose cost is no amount: a number from 0 on expected, got %s", tostring(cost))
   end
-  if given.reasoning ~= nil and type(given.reasoning) ~= "string" then
-    fail "whose reasoning is of a wrong type"
-  end
+  if given.reasoning ~= nil then of_type("reasoning", given.reasoning, "string") end
   given.stop_reason = given.stop_reason or (#given.tool_calls > 0 and "tool_use" or "end_turn")
   if not stops[given.stop_reason] then
-    fail("with the unknown stop_reason '%s'", tostring(given.stop_reason))
+    local known = options.sorted_keys(stops)
+    fail("with the %s", options.unknown("stop_reason", tostring(given.stop_reason), known))
   end
   return given
 end

@@ -3,92 +3,37 @@ local _, core = ...
 
 local exec = require "barchan.exec"
 local files = require "barchan.files"
+local misuse = require "barchan.misuse"
 local network = require "barchan.network"
 local options = require "barchan.options"
-local process = require "barchan.process"
 local price = require "barchan.price"
+local process = require "barchan.process"
+local profile = require "barchan.profile"
 local secrets = require "barchan.secrets"
 
-local sandbox = {}
+local sandbox = { limits = profile.limits }
+
+local MAX_SECONDS = 1000000000 -- that the core takes
 
 local open = setmetatable({}, { __mode = "k" })
 
-local profile_spec = {
-  template = "string",
-  network = "string or table",
-  lease = "number",
-  limits = "table",
-  env = "table",
-  best_effort = "boolean",
-  timeout = "number",
-  on_lease_end = "string", -- "terminate" or "pause"
-  idle_timeout = "number",
-  mounts = "table",
-  secrets = "table",
-  price = "table",
-  max_cost_micros = "number",
-  detached = "boolean",
-}
-
-local DEFAULT_LEASE = 1800
-
---- The limits that a profile may have, and the type of each.
-sandbox.limits = {
-  memory = "integer", -- bytes, of all commands and files together
-  cpus = "number",    -- processors, of all commands together
-  pids = "integer",   -- processes and threads, of all commands together
-  disk = "integer",   -- bytes of everything writable
-  files = "integer",
-  open_files = "integer",  -- of each process
-  output = "integer",      -- bytes written by each command
-  cpu_seconds = "number",  -- of each command
-  wall = "number",         -- seconds, of each command
-}
-
-local function check_limits(limits)
-  options.check("sandbox: limits", limits, sandbox.limits, 4)
-  for name, value in pairs(limits) do
-    if value <= 0 then error(("sandbox: limits: option '%s' must be greater than 0"):format(name), 3) end
-  end
-end
-
-local mount_modes = { ro = true, rw = true, cow = true }
-local mount_spec = { source = "string", target = "string", mode = "string" }
-
-local function check_mounts(mounts)
-  if #mounts == 0 and next(mounts) ~= nil then
-    error("sandbox: option 'mounts': a list of { source, target } expected", 3)
-  end
-  for i, mount in ipairs(mounts) do
-    options.check(("sandbox: mounts[%d]"):format(i), mount, mount_spec, 4)
-    if not mount.source or not mount.target then
-      error(("sandbox: mounts[%d]: source and target are needed"):format(i), 3)
-    end
-    if mount.mode ~= nil and not mount_modes[mount.mode] then
-      error(("sandbox: mounts[%d]: mode '%s' is unknown; 'ro', 'rw' and 'cow' are"):format(i, mount.mode), 3)
-    end
-  end
-end
-
-local function too_dear(message)
-  return core.util.error { code = "limit", message = message, retryable = false }
-end
-
 ---@class barchan.Sandbox
+---@field id string
 ---@field files table
 local Sandbox = { __name = "barchan.sandbox" }
 Sandbox.__index = Sandbox
 
-local function wrap(handle, profile)
+local function wrap(handle, made_of)
   local self = setmetatable({
     handle = handle,
-    price = profile.price,
-    limits = profile.limits or {},
-    max_cost_micros = profile.max_cost_micros,
-    detached = profile.detached,
-    network = profile.network,
-    watcher = not profile.detached and network.watch(handle, profile.network) or nil,
+    price = made_of.price,
+    limits = made_of.limits or {},
+    max_cost_micros = made_of.max_cost_micros,
+    detached = made_of.detached,
+    network = made_of.network,
+    watcher = not made_of.detached and network.watch(handle, made_of.network) or nil,
   }, Sandbox)
+  self.id = handle:status().id
   open[self] = true
   self.files = files.new(handle)
   return self
@@ -127,7 +72,7 @@ end
 --- Runs a command and gives its output as it comes:
 ---   for stream, chunk in sbx:stream { "make", "-j4" } do io.write(chunk) end
 --- The value itself has :result(), :write(data), :close_input(), :signal(n) and :cancel(). With
---- `stdin = true` its input stays open for :write.
+--- `stdin = true` its input stays open for :write. nil, err means that it could not be asked for.
 ---@param command string|table
 function Sandbox:stream(command, ...)
   local given = command
@@ -141,7 +86,7 @@ function Sandbox:stream(command, ...)
   request.streaming = true
   request.input_streaming = open_input or nil
   local handle, err = self.handle:exec(request)
-  if not handle then error(err, 2) end
+  if not handle then return nil, err end
   local stream = exec.new_stream(handle, request, open_input)
   return stream, nil, nil, stream
 end
@@ -168,7 +113,12 @@ function Sandbox:processes() return self.handle:processes() end
 function Sandbox:set_network(given) return network.set(self.handle, given) end
 
 --- Another value for a secret, under the same placeholder, for requests from now on.
-function Sandbox:set_secret(name, value) return self.handle:set_secret(name, value) end
+function Sandbox:set_secret(name, value)
+  if type(name) ~= "string" then misuse.expected("set_secret", "the name of a secret", name) end
+  if type(value) ~= "string" then misuse.throw("set_secret: a string expected, got a " .. type(value)) end
+  if name:find("\0", 1, true) then misuse.throw "set_secret: a name without a NUL byte expected" end
+  return self.handle:set_secret(name, value)
+end
 
 --- id, state, end_reason, template, age, lease_left, running, layers
 function Sandbox:status() return self.handle:status() end
@@ -193,7 +143,7 @@ end
 ---@param target string?
 function Sandbox:changes(target)
   if target ~= nil and type(target) ~= "string" then
-    error("changes: the target of a mount expected, got " .. type(target), 2)
+    misuse.throw("changes: the target of a mount expected, got " .. type(target))
   end
   return self.handle:file { op = "changes", path = target }
 end
@@ -209,20 +159,60 @@ local apply_spec = {
 }
 local conflict_words = { refuse = true, skip = true, overwrite = true }
 
+local function check_paths(paths)
+  for i, path in pairs(paths) do
+    if math.type(i) ~= "integer" or type(path) ~= "string" then
+      misuse.throw "apply_changes: option 'paths': a list of paths expected"
+    end
+  end
+end
+
+-- As changes are named; shells complete "src/", and "./src" is the same.
+local function plain(path)
+  path = path:gsub("^%./+(.)", "%1")
+  return (path:gsub("(.)/+$", "%1"))
+end
+
+-- Which of these paths have no change at or below them.
+local function unchanged(paths, entries)
+  local left = {}
+  for _, path in ipairs(paths) do
+    local found = false
+    for _, entry in ipairs(entries) do
+      found = found or entry.path == path or entry.path:sub(1, #path + 1) == path .. "/"
+    end
+    if not found then left[#left + 1] = path end
+  end
+  return left
+end
+
 --- Writes the changes of a copy-on-write mount onto the host's folder `dest`, which may be the mount's
 --- source: { applied, conflicts, skipped, bytes, entries = { { path, kind, type, outcome, why }, … } }. What
 --- somebody has changed on the host meanwhile is a conflict: then nothing is applied, and err.code is
---- "conflict", unless on_conflict says otherwise. `paths` applies a part; `dry_run` says what would happen.
+--- "conflict", unless on_conflict says otherwise. `paths` applies a part, and `unchanged` of the result are
+--- those with nothing to apply; `dry_run` says what would happen.
 ---@param dest string
 function Sandbox:apply_changes(dest, opts)
-  if type(dest) ~= "string" then error("apply_changes: a folder expected, got " .. type(dest), 2) end
+  if type(dest) ~= "string" then misuse.throw("apply_changes: a folder expected, got " .. type(dest)) end
   opts = options.check("apply_changes", opts or {}, apply_spec)
+  options.seconds("apply_changes", opts, "timeout")
+  if opts.max_bytes and opts.max_bytes < 0 then
+    misuse.throw "apply_changes: option 'max_bytes' must not be negative"
+  end
+  check_paths(opts.paths or {})
   if opts.on_conflict and not conflict_words[opts.on_conflict] then
-    error("apply_changes: option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected", 2)
+    misuse.throw("apply_changes: option 'on_conflict': \"refuse\", \"skip\" or \"overwrite\" expected")
   end
   local request = { dest = dest }
   for name, value in pairs(opts) do request[name] = value end
-  return self.handle:apply(request)
+  if opts.paths then
+    request.paths = {}
+    for i, path in ipairs(opts.paths) do request.paths[i] = plain(path) end
+  end
+  local result, err = self.handle:apply(request)
+  if not result then return nil, err end
+  result.unchanged = unchanged(request.paths or {}, result.entries)
+  return result
 end
 
 local snapshot_spec = { replace = "boolean", note = "string", timeout = "number" }
@@ -232,8 +222,9 @@ local snapshot_spec = { replace = "boolean", note = "string", timeout = "number"
 --- err.code is "busy" otherwise, and the message names the processes. What is mounted is not part of it.
 ---@param name string
 function Sandbox:snapshot(name, opts)
-  if type(name) ~= "string" then error("snapshot: a name expected, got " .. type(name), 2) end
+  if type(name) ~= "string" then misuse.throw("snapshot: a name expected, got " .. type(name)) end
   opts = options.check("snapshot", opts or {}, snapshot_spec)
+  options.seconds("snapshot", opts, "timeout")
   local request = { name = name }
   for key, value in pairs(opts) do request[key] = value end
   return self.handle:snapshot(request)
@@ -247,15 +238,15 @@ end
 ---@return table? err
 function Sandbox:fork(count)
   if math.type(count) ~= "integer" or count < 1 or count > 64 then
-    error("fork: how many sandboxes, 1 to 64, expected", 2)
+    misuse.throw("fork: how many sandboxes, 1 to 64, expected")
   end
   local handles, err = self.handle:fork(count)
   if not handles then return nil, err end
   local forks = {}
   for i, handle in ipairs(handles) do
-    local profile = { price = self.price, limits = self.limits, max_cost_micros = self.max_cost_micros,
+    local made_of = { price = self.price, limits = self.limits, max_cost_micros = self.max_cost_micros,
       network = self.network }
-    forks[i] = wrap(handle, profile)
+    forks[i] = wrap(handle, made_of)
   end
   return forks
 end
@@ -269,8 +260,8 @@ function Sandbox:resume() return self.handle:resume() end
 --- where max_cost_micros could be passed.
 ---@param seconds number
 function Sandbox:extend(seconds)
-  if type(seconds) ~= "number" or seconds ~= seconds or seconds <= 0 then
-    error("extend: a number of seconds greater than 0 expected", 2)
+  if type(seconds) ~= "number" or not (seconds > 0 and seconds <= MAX_SECONDS) then
+    misuse.expected("extend", ("seconds, greater than 0, at most %d,"):format(MAX_SECONDS), seconds)
   end
   if self.max_cost_micros then
     local usage, err = self:usage()
@@ -278,8 +269,8 @@ function Sandbox:extend(seconds)
     local lease_left = self:status().lease_left + seconds
     local most = usage.cost_micros + price.most(self.price, self.limits, lease_left)
     if most > self.max_cost_micros then
-      return nil, too_dear(("extend: %g s more could bring its cost to %.0f micros; max_cost_micros is %.0f")
-        :format(seconds, most, self.max_cost_micros))
+      return nil, price.refusal(("extend: %g s more could bring its cost to %.0f micros; "
+        .. "max_cost_micros is %.0f"):format(seconds, most, self.max_cost_micros))
     end
   end
   return self.handle:extend(seconds)
@@ -287,18 +278,45 @@ end
 
 --- Starts to end everything in it. Never waits; idempotent.
 function Sandbox:terminate()
-  self.handle:terminate()
+  local _, err = self.handle:terminate()
   if self.watcher then self.watcher:cancel() end
+  if err then return nil, err end -- it was let go of, and is not this handle's to end
+end
+
+-- What stands for the handle of a sandbox that was let go of: only its last status is known.
+local function gone(status)
+  local id = tostring(status.id)
+  local function refuse()
+    return nil, core.util.error {
+      code = "closed", retryable = false,
+      message = ("this handle has let go of the sandbox, which lives on: barchan.connect(%q) gives another")
+        :format(id),
+    }
+  end
+  status.state, status.end_reason, status.running = "ended", "detached", 0
+  local function last_status()
+    local copy = {}
+    for key, value in pairs(status) do copy[key] = value end
+    return copy
+  end
+  return setmetatable({ status = last_status }, {
+    __index = function() return refuse end,
+    __tostring = function() return ("sandbox %s (detached)"):format(id) end,
+  })
 end
 
 --- Lets go of a detached sandbox, which lives on; so does `<close>`. Commands that run for this handle are
 --- cancelled but for those with `detach`.
 function Sandbox:detach()
   if not self.detached then
-    error("detach: this sandbox is not a detached one: it ends with its program", 2)
+    misuse.throw("detach: this sandbox is not a detached one: it ends with its program")
   end
+  if not open[self] then return end
   open[self] = nil
+  local status = self.handle:status() or {}
   self.handle:close()
+  self.handle = gone(status)
+  self.files.handle = self.handle
 end
 
 local logs_spec = { follow = "boolean" }
@@ -312,43 +330,34 @@ local logs_spec = { follow = "boolean" }
 function Sandbox:logs(cursor, opts)
   opts = options.check("logs", opts or {}, logs_spec)
   if cursor ~= nil and (math.type(cursor) ~= "integer" or cursor < 0) then
-    error("logs: a cursor, as the last call gave it, expected", 2)
+    misuse.throw("logs: a cursor, as the last call gave it, expected")
   end
   return self.handle:logs(cursor, opts.follow)
 end
 
--- A lease that cannot cost more than allowed: then nothing that happens under it can, either.
-local function check_cost(profile)
-  if profile.price then price.check(profile.price) end
-  if not profile.max_cost_micros then return true end
-  if not profile.price then error("sandbox: option 'max_cost_micros' needs 'price'", 3) end
-  local why = price.exceeds(profile.price, profile.limits or {}, profile.lease or DEFAULT_LEASE,
-    profile.max_cost_micros)
-  if why then return nil, too_dear("create sandbox: " .. why) end
-  return true
-end
+misuse.methods(Sandbox, "sandbox")
 
 -- The holder makes the sandbox, as this module does there; then it is connected to like any other.
-local function create_detached(profile)
+local function create_detached(asked)
   local given = {}
-  for key, value in pairs(profile) do given[key] = value end
+  for key, value in pairs(asked) do given[key] = value end
   given.detached, given.price = nil, nil
   local err
   given.network, err = network.resolved(given.network)
   if err then return nil, err end
   local json = next(given) and core.json.encode(given) or "{}"
   local id
-  id, err = core.sandbox.detached_create(json, profile.timeout)
+  id, err = core.sandbox.detached_create(json, asked.timeout)
   if not id then return nil, err end
   return core.sandbox.connect(id)
 end
 
 -- As the core reads it.
-local function core_profile(profile, mode, rules)
+local function core_profile(asked, mode, rules)
   local given = {}
-  for key, value in pairs(profile) do given[key] = value end
+  for key, value in pairs(asked) do given[key] = value end
   given.network, given.network_rules = mode, rules
-  if profile.secrets then given.secrets = secrets.resolve(profile.secrets) end
+  if asked.secrets then given.secrets = secrets.resolve(asked.secrets) end
   return given
 end
 
@@ -368,34 +377,18 @@ end
 --- With detached = true it outlives this program, held by a process of its own (see sandbox.connect).
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
-function sandbox.create(profile)
-  profile = profile or {}
-  options.check("sandbox", profile, profile_spec)
-  local mode, rules = network.check(profile.network)
-  if profile.detached and type(profile.network) == "table"
-    and (profile.network.on_connect or profile.network.on_event) then
-    error("sandbox: network: on_connect and on_event are not for a detached sandbox: its holder decides", 2)
-  end
-  if profile.limits then check_limits(profile.limits) end
-  if profile.mounts then check_mounts(profile.mounts) end
-  if profile.secrets then secrets.check(profile.secrets) end
-  if profile.secrets and profile.detached then
-    error("sandbox: option 'secrets' is not for a detached sandbox: they would have to be handed to its "
-      .. "holder, another process", 2)
-  end
-  if profile.detached and profile.max_cost_micros then
-    error("sandbox: option 'max_cost_micros' is not for a detached sandbox: others could extend its lease", 2)
-  end
-  local affordable, refusal = check_cost(profile)
-  if not affordable then return nil, refusal end
+function sandbox.create(given)
+  given = given or {}
+  local mode, rules, refusal = profile.check(given)
+  if not mode then return nil, refusal end
   local handle, err
-  if profile.detached then
-    handle, err = create_detached(profile)
+  if given.detached then
+    handle, err = create_detached(given)
   else
-    handle, err = core.sandbox.create(core_profile(profile, mode, rules))
+    handle, err = core.sandbox.create(core_profile(given, mode, rules))
   end
   if not handle then return nil, err end
-  return wrap(handle, profile)
+  return wrap(handle, given)
 end
 
 --- Connects to a detached sandbox of this user: the same methods, but <close> and the end of the program let
@@ -404,7 +397,7 @@ end
 ---@return barchan.Sandbox? sandbox
 ---@return table? err
 function sandbox.connect(id)
-  if type(id) ~= "string" then error("connect: the id of a sandbox expected, got " .. type(id), 2) end
+  if type(id) ~= "string" then misuse.throw("connect: the id of a sandbox expected, got " .. type(id)) end
   local handle, err = core.sandbox.connect(id)
   if not handle then return nil, err end
   return wrap(handle, { detached = true })

@@ -8,6 +8,7 @@
 -- it (the list of messages) are put back as they were, and the version before goes on.
 local _, core = ...
 
+local misuse = require "barchan.misuse"
 local modules = require "barchan.modules"
 local options = require "barchan.options"
 local snapshot = require "barchan.snapshot"
@@ -149,12 +150,12 @@ Script.__index = Script
 ---@return barchan.Script
 function script.create(given)
   options.check("script", given, { file = "string", watch = "boolean", on_event = "function" })
-  if not given.file then error("script: option 'file' is missing", 2) end
+  if not given.file then misuse.throw("script: option 'file' is missing") end
   local ok, opened = pcall(function()
     local dir, kind = kind_of(given.file)
     return source.open({ dir }, kind, given)
   end)
-  if not ok then error(type(opened) == "string" and "script: " .. opened or opened, 2) end
+  if not ok then misuse.within("script", opened) end
   return setmetatable({ source = opened, path = given.file }, Script)
 end
 
@@ -171,6 +172,8 @@ end
 
 --- Runs the loop to its end; returns what the last turn returned.
 function Script:run(...) return drive(self, ...) end
+
+misuse.methods(Script, "script")
 
 --- Runs a loop that was not loaded from a file of its own.
 function script.run_loop(functions, ...)

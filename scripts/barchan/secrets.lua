@@ -1,5 +1,6 @@
 -- Secrets of a sandbox: the option `secrets` of its profile. The library reads what "env:" and "file:" lead
 -- to itself, so that the value is in no string of Lua's.
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 
 local secrets = {}
@@ -26,24 +27,24 @@ local lists = {
 local function check_list(where, name, list, example)
   for key, value in pairs(list) do
     if math.type(key) ~= "integer" or type(value) ~= "string" then
-      error(("%s: option '%s': a list like { \"%s\" } expected"):format(where, name, example), 5)
+      misuse.throw(("%s: option '%s': a list like { \"%s\" } expected"):format(where, name, example))
     end
   end
 end
 
 local function check_one(i, secret)
   local where = ("sandbox: secrets[%d]"):format(i)
-  if type(secret) ~= "table" then error(where .. ": a table { name, from, hosts } expected", 4) end
-  options.check(where, secret, spec, 5)
+  if type(secret) ~= "table" then misuse.throw(where .. ": a table { name, from, hosts } expected") end
+  options.check(where, secret, spec)
   for _, name in ipairs { "name", "from", "hosts" } do
-    if secret[name] == nil then error(("%s: option '%s' is missing"):format(where, name), 4) end
+    if secret[name] == nil then misuse.throw(("%s: option '%s' is missing"):format(where, name)) end
   end
   for name, example in pairs(lists) do
     if secret[name] then check_list(where, name, secret[name], example) end
   end
   if type(secret.from) == "string" and not (secret.from:find "^env:." or secret.from:find "^file:.") then
     -- What stands there may be the secret itself: it is not shown.
-    error(where .. ": option 'from': \"env:NAME\", \"file:/path\" or a function expected", 4)
+    misuse.throw(where .. ": option 'from': \"env:NAME\", \"file:/path\" or a function expected")
   end
 end
 
@@ -51,7 +52,7 @@ end
 ---@param given table
 function secrets.check(given)
   if type(given) ~= "table" or (#given == 0 and next(given) ~= nil) then
-    error("sandbox: option 'secrets': a list of { name, from, hosts } expected", 3)
+    misuse.throw("sandbox: option 'secrets': a list of { name, from, hosts } expected")
   end
   for i, secret in ipairs(given) do check_one(i, secret) end
 end
@@ -65,7 +66,7 @@ function secrets.resolve(given)
     if type(secret.from) == "function" then
       local value = secret.from()
       if type(value) ~= "string" then
-        error(("sandbox: secrets[%d]: 'from' gave a %s, not a string"):format(i, type(value)), 3)
+        misuse.throw(("sandbox: secrets[%d]: 'from' gave a %s, not a string"):format(i, type(value)))
       end
       one.from, one.value = nil, value
     end

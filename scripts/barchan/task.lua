@@ -1,6 +1,8 @@
 -- Tasks: many conversations and tool calls on one thread. Every wait in a task lets others run.
 local _, core = ...
 
+local misuse = require "barchan.misuse"
+
 local task = {
   spawn = core.task.spawn,
   sleep = core.task.sleep,
@@ -45,15 +47,16 @@ end
 ---@return table[] outcomes in the same order: { ok = true, value = first result, n = …, [1] = … }
 ---                         or { ok = false, error = … }
 function task.gather(functions)
+  if type(functions) ~= "table" then misuse.expected("gather", "a list of functions", functions) end
   local tasks, outcomes = {}, {}
   for key in pairs(functions) do
     if math.type(key) ~= "integer" or key < 1 or key > #functions then
-      error(("gather: a list of functions expected; it has the key '%s'"):format(tostring(key)), 2)
+      misuse.throw(("gather: a list of functions expected; it has the key '%s'"):format(tostring(key)))
     end
   end
   for i, fn in ipairs(functions) do
     if type(fn) ~= "function" then
-      error(("gather: item %d: function expected, got %s"):format(i, type(fn)), 2)
+      misuse.throw(("gather: item %d: function expected, got %s"):format(i, type(fn)))
     end
   end
   for i, fn in ipairs(functions) do tasks[i] = task.spawn(fn) end

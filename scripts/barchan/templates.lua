@@ -1,11 +1,13 @@
 -- The templates of this user: files of sandboxes, kept by sbx:snapshot, from which others begin.
 local _, core = ...
 
+local misuse = require "barchan.misuse"
+
 local templates = {}
 
 local function check(what, name)
   if type(name) == "string" then return end
-  error(what .. ": the name of a template expected, got " .. type(name), 3)
+  misuse.throw(what .. ": the name of a template expected, got " .. type(name))
 end
 
 --- All of them, sorted by name: { name, base, note, created, entries, bytes, left_out }, …; and how many

@@ -2,6 +2,7 @@
 local _, core = ...
 
 local exec = require "barchan.exec"
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local schema = require "barchan.schema"
 
@@ -34,24 +35,24 @@ end
 ---@param definition table
 function tool.check(definition)
   if type(definition) ~= "table" then
-    error("tool: a table expected, got " .. type(definition), 2)
+    misuse.throw("tool: a table expected, got " .. type(definition))
   end
   local name = definition.name
   if type(name) ~= "string" or not name:match("^[%w_-]+$") or #name > MAX_NAME then
-    error(("tool: name: 1 to %d letters, digits, '_' and '-' expected, got '%s'")
-      :format(MAX_NAME, tostring(name)), 2)
+    misuse.throw(("tool: name: 1 to %d letters, digits, '_' and '-' expected, got '%s'")
+      :format(MAX_NAME, tostring(name)))
   end
   options.check(("tool '%s'"):format(name), definition, definition_spec)
   if definition.parameters == nil then
     definition.parameters = { type = "object", properties = {} }
   end
   local ok, problem = schema.is_parameters(definition.parameters)
-  if not ok then error(("tool '%s': parameters: %s"):format(name, problem), 2) end
+  if not ok then misuse.throw(("tool '%s': parameters: %s"):format(name, problem)) end
   if definition.timeout and not (definition.timeout > 0 and definition.timeout < 1e9) then
-    error(("tool '%s': timeout: seconds greater than 0 expected"):format(name), 2)
+    misuse.throw(("tool '%s': timeout: seconds greater than 0 expected"):format(name))
   end
   if type(definition.run) ~= "function" then
-    error(("tool '%s': run: a function expected, got %s"):format(name, type(definition.run)), 2)
+    misuse.throw(("tool '%s': run: a function expected, got %s"):format(name, type(definition.run)))
   end
   return definition
 end

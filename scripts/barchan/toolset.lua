@@ -3,6 +3,7 @@ local _, core = ...
 
 local built_in = require "barchan.built_in"
 local messages = require "barchan.messages"
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local schema = require "barchan.schema"
 local snapshot = require "barchan.snapshot"
@@ -41,9 +42,7 @@ local function definitions(value)
   end
   local found = {}
   for i, definition in ipairs(list) do
-    local ok, problem = pcall(tool.check, definition)
-    if not ok then error(problem, 0) end
-    found[i] = { name = definition.name, definition = definition }
+    found[i] = { name = definition.name, definition = tool.check(definition) }
   end
   return found
 end
@@ -88,20 +87,28 @@ local function open_source(given)
   return source.open_dirs(given, "tools", toolset.snapshot, build)
 end
 
+-- Or what stands for one: it is known by its methods.
+local function check_sandbox(where, sandbox)
+  if sandbox == nil or type(sandbox.exec) == "function" then return end
+  misuse.throw(where .. ": option 'sandbox': a sandbox expected (barchan.sandbox)")
+end
+
 --- A toolset of built-in tools by name, tools given as tables, and every tool file of `dir` (a path
 --- or a list of paths; a later one wins). `sandbox` is what the tools work in. With `watch`, an edit
 --- of a tool file takes effect at the model's next turn; `on_event` gets what came of it.
 ---@return barchan.Toolset
 function toolset.create(given)
   options.check("toolset", given, spec)
+  check_sandbox("toolset", given.sandbox)
   local ok, opened = pcall(open_source, given)
-  if not ok then error(type(opened) == "string" and "toolset: " .. opened or opened, 2) end
+  if not ok then misuse.within("toolset", opened) end
   return setmetatable({ source = opened, sandbox = given.sandbox, state = {} }, Toolset)
 end
 
 --- The same tools for another conversation: its own sandbox, its own ctx.state.
 function Toolset:bind(given)
   options.check("bind", given, { sandbox = "table" })
+  check_sandbox("bind", given.sandbox)
   return setmetatable({ source = self.source, sandbox = given.sandbox, state = {} }, Toolset)
 end
 
@@ -114,7 +121,7 @@ function Toolset:refresh(emit) return self.source:refresh(emit) end
 
 --- Waits until something may have changed in the directories; then refresh takes it in.
 function Toolset:wait_change()
-  if not self.source.watch then error("wait_change: the toolset is not watched", 2) end
+  if not self.source.watch then misuse.throw("wait_change: the toolset is not watched") end
   self.source:wait_change()
 end
 
@@ -131,8 +138,20 @@ end
 
 function Toolset:names() return { table.unpack(self.source.value.order) } end
 
+local function check_reply(where, reply)
+  if type(reply) ~= "table" then misuse.expected(where, "a model's reply", reply) end
+  for _, name in ipairs { "tool_calls", "invalid_tool_calls" } do
+    local calls = reply[name]
+    if calls ~= nil and type(calls) ~= "table" then
+      misuse.expected(("%s: the reply's %s"):format(where, name), "a list", calls)
+    end
+    for _, call in ipairs(calls or {}) do messages.check_call(where, call) end
+  end
+end
+
 --- Remembers which version of the tools a reply's calls were made against.
 function Toolset:stamp(reply)
+  check_reply("stamp", reply)
   for _, call in ipairs(reply.tool_calls or {}) do declared_from[call] = self.source.value end
 end
 
@@ -145,7 +164,7 @@ local Context = {}
 
 function Context.__index(_, key)
   if key == "sandbox" then
-    error("this toolset has no sandbox: give one to barchan.toolset or to tools:bind", 2)
+    misuse.throw("this toolset has no sandbox: give one to barchan.toolset or to tools:bind")
   end
 end
 
@@ -186,9 +205,7 @@ function Toolset:dispatch(call)
   local function fail(format, ...)
     return messages.tool_result(call, format:format(...), true)
   end
-  if type(call) ~= "table" or type(call.name) ~= "string" then
-    error("dispatch: a tool call expected", 2)
-  end
+  messages.check_call("dispatch", call)
   local tools = declared_from[call] or self.source.value
   local definition = tools.by_name[call.name]
   if not definition then
@@ -264,6 +281,11 @@ end
 --- meanwhile. `around(call, run, may_run)` may wrap each run (policies, events); it returns the message.
 --- Returns how many calls there were.
 function Toolset:answer(reply, list, around)
+  check_reply("answer", reply)
+  if type(list) ~= "table" then misuse.expected("answer", "the list of messages to append to", list) end
+  if around ~= nil and type(around) ~= "function" then
+    misuse.expected("answer: what stands around a call", "a function", around)
+  end
   local calls, runnable = calls_of(reply)
   local tasks, sequential = {}, {}
   for i, call in ipairs(calls) do sequential[i] = runnable[call] and is_sequential(self, call) end
@@ -293,6 +315,8 @@ function Toolset:answer(reply, list, around)
   if failure ~= nil then error(failure, 0) end
   return #calls
 end
+
+misuse.methods(Toolset, "tools")
 
 function toolset.is_toolset(value) return getmetatable(value) == Toolset end
 

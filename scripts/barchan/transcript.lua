@@ -3,6 +3,7 @@
 -- carry the whole reply, which is what the replay provider plays.
 local _, core = ...
 
+local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 
 local transcript = { VERSION = 1 }
@@ -14,6 +15,11 @@ Writer.__index = Writer
 
 local function failure(message)
   return core.util.error { code = "io", message = message, retryable = false }
+end
+
+local function check_path(where, path)
+  if type(path) ~= "string" then misuse.expected(where, "a path", path) end
+  if path:find("\0", 1, true) then misuse.throw(where .. ": a path without a NUL byte expected") end
 end
 
 -- Whether these are the words of a transcript's first line, of a version that is known here.
@@ -70,11 +76,18 @@ local function continue(path)
   return ""
 end
 
+local function put(self, text)
+  local ok, problem = self.file:write(text)
+  if ok then ok, problem = self.file:flush() end
+  if not ok then error(("transcript: cannot write '%s': %s"):format(self.path, problem), 0) end
+end
+
 --- Opens a transcript for writing; an existing file is refused unless `append`, which goes on after
 --- its whole lines: what is no transcript is refused and left as it is. One writer at a time.
 ---@return table? writer
 ---@return table? err
 function transcript.open(path, opts)
+  check_path("transcript.open", path)
   if opts ~= nil then options.check("transcript", opts, open_spec) end
   if not io then return nil, failure "transcript: this engine has no files" end
   local before, err = (opts and opts.append and continue or create)(path)
@@ -82,19 +95,16 @@ function transcript.open(path, opts)
   local file, problem = io.open(path, "a")
   if not file then return nil, failure("transcript: " .. problem) end
   local self = setmetatable({ file = file, path = path }, Writer)
-  self:put(before)
+  put(self, before)
   return self
-end
-
-function Writer:put(text)
-  local ok, problem = self.file:write(text)
-  if ok then ok, problem = self.file:flush() end
-  if not ok then error(("transcript: cannot write '%s': %s"):format(self.path, problem), 0) end
 end
 
 --- Writes one event, whole, at once.
 function Writer:write(event)
-  self:put(core.json.encode(event) .. "\n")
+  if type(event) ~= "table" then misuse.expected("write", "an event, a table,", event) end
+  if not self.file then misuse.throw "write: the transcript is closed" end
+  local line = core.json.encode(event)
+  put(self, line .. "\n")
 end
 
 function Writer:close()
@@ -102,12 +112,14 @@ function Writer:close()
   self.file = nil
 end
 
+misuse.methods(Writer, "writer")
 Writer.__close = Writer.close
 
 --- The events of a transcript. A last line that was cut off by a crash is left out.
 ---@return table[]? events
 ---@return table? err
 function transcript.read(path)
+  check_path("transcript.read", path)
   if not io then return nil, failure "transcript: this engine has no files" end
   local regular, why = core.host.check_file(path) -- a FIFO would wait for its writer
   if not regular then return nil, why end

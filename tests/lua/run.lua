@@ -10,11 +10,12 @@ local files = { ... }
 local whole = #files == 0
 if whole then
   files = {
-    "test_options", "test_json", "test_task", "test_schema", "test_tool", "test_toolset",
-    "test_library", "test_model", "test_openai_bodies", "test_switching",
+    "test_options", "test_misuse", "test_json", "test_task", "test_schema", "test_tool", "test_toolset",
+    "test_library", "test_model", "test_headers", "test_written_models",
+    "test_openai_bodies", "test_switching",
     "test_agent", "test_sandbox", "test_mounts", "test_network", "test_secrets", "test_files", "test_reload", "test_policy",
     "test_script", "test_handles", "test_meta", "test_detached", "test_templates",
-    "test_primitives",
+    "test_primitives", "test_stated", "test_sweep",
   }
 end
 

@@ -49,6 +49,33 @@ function T:test_it_outlives_its_handle()
   lu.assertEquals(err.code, "not_found")
 end
 
+function T:test_what_was_let_go_of_says_so()
+  local sbx = assert(barchan.sandbox { detached = true, lease = 300 })
+  local id, files = sbx.id, sbx.files
+  lu.assertEquals(id, sbx:status().id)
+  sbx:detach()
+  sbx:detach()
+  lu.assertEquals({ sbx.id, sbx:status().id, sbx:status().state, sbx:status().end_reason }, { id, id, "ended", "detached" })
+  lu.assertStrContains(tostring(sbx), id)
+  local arguments = {
+    exec = { "true" }, stream = { "true" }, spawn = { "true" }, apply_changes = { "/tmp" }, snapshot = { "x" },
+    fork = { 1 }, extend = { 5 }, set_network = { "open" }, set_secret = { "A", ("x"):rep(20) },
+  }
+  local methods, silent = debug.getmetatable(sbx).__index, { detach = true, status = true }
+  for name, method in pairs(methods) do
+    if type(method) == "function" and not name:find "^__" and not silent[name] then
+      local none, err = method(sbx, table.unpack(arguments[name] or {}))
+      lu.assertEquals({ none, err and err.code }, { nil, "closed" }, name)
+      lu.assertStrContains(err.message, ("barchan.connect(%q)"):format(id))
+    end
+  end
+  local none, err = files:read "x"
+  lu.assertEquals({ none, err.code }, { nil, "closed" })
+  local again = assert(barchan.connect(id))
+  assert(again:exec "true")
+  kill(again)
+end
+
 function T:test_what_was_printed()
   local sbx <close> = assert(barchan.sandbox { detached = true })
   assert(sbx:exec "echo one")

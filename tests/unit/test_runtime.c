@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include "base/clock.h"
 #include "runtime/loop.h"
@@ -52,6 +53,30 @@ START_TEST(a_timer_fires_once_and_can_be_set_again)
     ck_assert_int_eq(barchan_runtime_pump(rt, 30, &err), 0);
     ck_assert_int_eq(fired, 2);
     bc_timer_close(timer);
+}
+END_TEST
+
+/* libuv looks at its timers once more before it waits: one that comes due just then must not be
+ * followed by a wait for what comes next. */
+START_TEST(a_timer_that_comes_due_as_the_wait_begins_ends_it)
+{
+    bc_timer *timer, *late;
+    int fired = 0, was_late = 0;
+    ck_assert_int_eq(bc_timer_open(&timer, rt, count_up, &fired, &err), 0);
+    ck_assert_int_eq(bc_timer_open(&late, rt, count_up, &was_late, &err), 0);
+    for (long i = 0; i < 1500; i++) {
+        struct timespec now;
+        fired = 0;
+        bc_timer_set(late, 500);
+        bc_timer_set(timer, 1);
+        do
+            clock_gettime(CLOCK_MONOTONIC, &now);
+        while (now.tv_nsec % 1000000 < 999999 - i * 2);
+        ck_assert_int_eq(bc_runtime_wait(rt, &fired, &err), 0);
+        ck_assert_int_eq(was_late, 0);
+    }
+    bc_timer_close(timer);
+    bc_timer_close(late);
 }
 END_TEST
 
@@ -364,7 +389,8 @@ START_TEST(bad_arguments_are_errors)
 END_TEST
 
 SUITE_MAIN("runtime", setup, teardown, a_timer_fires_once_and_can_be_set_again,
-           pump_gives_up_after_its_timeout, a_watch_is_level_triggered_and_silent_after_close,
+           a_timer_that_comes_due_as_the_wait_begins_ends_it, pump_gives_up_after_its_timeout,
+           a_watch_is_level_triggered_and_silent_after_close,
            a_watch_is_level_triggered_after_an_error, waiting_inside_a_callback_is_busy,
            the_descriptor_wakes_for_work_added_between_pumps, posts_from_threads_all_run_here,
            posts_wake_a_host_that_watches_the_descriptor, a_post_made_in_a_callback_wakes_it_too,

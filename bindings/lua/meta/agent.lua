@@ -4,7 +4,7 @@
 --- scripts/barchan/agent.lua is that loop, to be read and copied.
 
 ---@class barchan.AgentOptions
----@field model barchan.Model or a table with complete
+---@field model barchan.Model or a table with complete(self, options): see the topic model
 ---@field tools? barchan.Toolset|barchan.ToolsetOptions
 ---@field system? string
 ---@field max_steps? integer completions with tools; 16

@@ -30,13 +30,14 @@ function Sandbox:changes(target) end
 ---@field dry_run? boolean only say what would happen; a conflict is no error then
 ---@field links? boolean make symbolic links that stay in the folder; otherwise they are skipped
 ---@field max_bytes? integer of all files together; the sandbox's disk limit
----@field timeout? number seconds without progress; 60
+---@field timeout? number seconds without progress, more than 0; 60
 
 ---@class barchan.Applied
 ---@field applied integer how many
 ---@field conflicts integer
 ---@field skipped integer
 ---@field bytes integer written
+---@field unchanged string[] those of the option `paths` at and below which nothing has changed
 ---@field entries { path: string, kind: string, type: string, outcome: string, why: string? }[] outcome "applied", "conflict" or "skipped"
 
 --- Writes the changes onto a folder of the host, which may be the mount's source. What was changed there since the

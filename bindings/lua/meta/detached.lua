@@ -22,7 +22,8 @@ function barchan.detached() end
 ---@class barchan.Sandbox
 local Sandbox = {}
 
---- Lets go of a detached sandbox, which lives on; `<close>` does it too.
+--- Lets go of a detached sandbox, which lives on; `<close>` does it too. Of this handle only id and status() work
+--- then; every other call is nil and an error whose code is "closed". barchan.connect(id) gives another handle.
 function Sandbox:detach() end
 
 --- Of a detached sandbox what its commands have printed, the last 1 MiB, in the order in which it came out: a

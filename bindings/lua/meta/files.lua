@@ -6,9 +6,10 @@
 ---@class barchan.Files
 local Files = {}
 
---- A file's bytes, or a part of them, and the whole file's size.
+--- A file's bytes, or a part of them, and the whole file's size. At most 64 MiB at a time: err.code is "limit" for
+--- more; download has no such limit.
 ---@param path string
----@param options? { offset: integer, limit: integer }
+---@param options? { offset: integer, limit: integer } offset: bytes before the part, 0; beyond the end the part is empty; limit: bytes at most, 1 at least; to the end
 ---@return string? bytes
 ---@return integer|barchan.Error size
 function Files:read(path, options) end

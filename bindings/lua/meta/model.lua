@@ -2,25 +2,66 @@
 
 --- Models: a provider, a name, options. Keys come from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, …),
 --- never enter Lua, and go to the provider's own address only. `replay` plays recorded turns, without a key.
+---
+--- A model may be written in Lua: its provider is a table with a function `complete(request, emit)`, which returns a
+--- reply, or nil and an error { code, message }. What it throws, and a reply that is none, is thrown on.
+---
+---     local echo = assert(barchan.model { name = "echo", provider = {
+---       complete = function(request, emit)
+---         local last = request.messages[#request.messages]
+---         if type(last.content) ~= "string" then return nil, { code = "invalid_argument", message = "text only" } end
+---         for word in last.content:gmatch "%S+%s*" do emit("text", word) end
+---         return { text = last.content, usage = { output_tokens = #last.content } }
+---       end,
+---     } })
+---     print(assert(echo:complete "hello there").text)
+---
+--- An agent also takes a plain table with a method: complete(self, options) gets what model:complete takes, `tools` as a
+--- toolset and `on_event` in the place of emit, and may hand it on to another model's complete. The same checks hold.
 
 ---@class barchan.ModelOptions
----@field provider? string "anthropic", "openai", "openai-responses", "gemini", "replay"; or a table from C
+---@field provider? string|barchan.Provider "anthropic", "openai", "openai-responses", "gemini", "replay"; or a model written in Lua
 ---@field name? string of the model
 ---@field replay? string the transcript that provider "replay" plays; of another, the recording to play
 ---@field record? string a new file: all that goes over the wire, without the key, to be played later
 ---@field api_key? string in the place of the environment's
 ---@field base_url? string another address, or a compatible server
 ---@field use_key? boolean with base_url: send the environment's key there
----@field headers? table<string, string> more headers
+---@field headers? table<string, string> more headers of each request: { ["X-Name"] = "value" }
 ---@field allow_plain_http? boolean let base_url be http beyond this machine
----@field max_tokens? integer of one answer
----@field connect_timeout? number seconds
----@field idle_timeout? number seconds without a byte
----@field timeout? number seconds of one completion
----@field max_retries? integer of a request that failed in passing; 2
----@field max_retry_wait? number longest wait that a server may ask for; 60
+---@field max_tokens? integer of one answer, 1 at least
+---@field connect_timeout? number seconds, more than 0; 15
+---@field idle_timeout? number seconds without a byte, more than 0; 120
+---@field timeout? number seconds of one completion, retries and their waits included, more than 0; 600
+---@field max_retries? integer of a request that failed in passing; 2; 0: none
+---@field max_retry_wait? number seconds, the longest wait that a server may ask for; 60; 0: none
 ---@field extra? table<string, any> members added to every request; those of the request's own `extra` win
 ---@field stream? boolean default of complete's
+
+---@class barchan.Provider a model that is written in Lua
+---@field complete fun(request: barchan.Request, emit: barchan.Emit): barchan.Reply?, barchan.Error? may wait; its own tasks end with it
+
+---@class barchan.Request what it is asked; checked, as one that goes over HTTP is
+---@field messages table[] the conversation: { role = "user", content }, replies, { role = "tool", tool_call_id, name, content, is_error }; content is text or a list of parts
+---@field stream boolean whether text is wanted as it arrives
+---@field system string?
+---@field tools table[]? { name, description, parameters }, … that it may call
+---@field tool_choice string|table|nil "auto", "any", "none" or { name = … }
+---@field parallel_tool_calls boolean?
+---@field max_tokens integer?
+---@field temperature number?
+---@field stop string[]?
+---@field effort string?
+---@field schema table? JSON Schema of the answer, which is checked by it
+---@field cache boolean?
+---@field extra table?
+
+---@class barchan.Emit emit(kind, data): what it says while it works, for on_delta and on_event
+---@field text string more of the answer's text; the reply has it whole
+---@field reasoning string more of the readable thinking
+---@field tool_call string the name of a call that has begun
+---@field restart string? what was shown is void
+---@field retry table { attempt = the coming one, wait = seconds, error, code }: asks again
 
 --- A model, ready to complete.
 ---@param options barchan.ModelOptions
@@ -81,14 +122,17 @@ local Model = {}
 ---@field name string
 ---@field arguments table
 
----@class barchan.Reply the assistant message, to be appended as it is
+---@class barchan.Reply the assistant message, to be appended as it is; of a model written in Lua all may be missing
 ---@field role string "assistant"
----@field text string
+---@field text string "" when missing
 ---@field reasoning string?
----@field tool_calls barchan.Call[] only calls that may be run
+---@field tool_calls barchan.Call[] only calls that may be run; no two of one id
 ---@field invalid_tool_calls table[]? calls that could not be read; answer them too
----@field stop_reason string "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", …
----@field usage table input_tokens, output_tokens, cache_read_tokens, …
+---@field stop_reason string "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "content_filter", "pause_turn", "context_window", "error"; when missing "tool_use" with calls, else "end_turn"
+---@field usage table input_tokens (without cached ones), output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
+---@field cost number? US dollars; by barchan.prices when missing
+---@field output any with `schema`: the answer's value
+---@field output_error string? with `schema`: why there is none
 
 --- Completes one turn.
 ---@param options string|barchan.CompleteOptions

@@ -1,24 +1,34 @@
 ---@meta
 
 --- Sandboxes: isolated computers with files, processes and a network profile. One lives for a conversation;
---- `<close>` ends it. What a command does (exit 1, killed, timed out, out of memory) is in its result;
---- `nil, err` means that it could not be asked for.
+--- `<close>` ends it. What runs in one is the topic commands; its files are the topic files.
 
 ---@class barchan.SandboxOptions
 ---@field template? string "host" (default) shows this machine's /usr; or a snapshot's name, or a root directory
 ---@field network? string|barchan.NetworkOptions "off" (default), or as in the topic network
----@field lease? number seconds that it may live; 1800
----@field limits? { memory: integer, cpus: number, pids: integer, disk: integer, files: integer, open_files: integer, output: integer, cpu_seconds: number, wall: number } memory, disk, output in bytes; status().layers tells what holds each
+---@field lease? number seconds that it may live, more than 0, at most 7 days; 1800
+---@field limits? barchan.Limits what its commands may use
 ---@field env? table<string, string> variables of every command
 ---@field best_effort? boolean go on without layers that this machine lacks
----@field timeout? number seconds that creating it may take
+---@field timeout? number seconds that creating it may take, more than 0; 30
 ---@field on_lease_end? string "terminate" (default) or "pause"
----@field idle_timeout? number seconds without work until it ends
----@field mounts? { source: string, target: string, mode: string }[] folders and files of the host; mode "ro", "rw", or "cow": copy-on-write, what is written stays in the sandbox
+---@field idle_timeout? number seconds without a command, file operation or question until it ends, more than 0; without it never
+---@field mounts? { source: string, target: string, mode: string }[] folders and files of the host; at most 16; source: absolute; target: /workspace, /home/user, a path below them, or one below /mnt, /tmp, /var/tmp or /run, none below another's; mode "ro" (default), "rw", or "cow": copy-on-write, what is written stays in the sandbox
 ---@field secrets? barchan.SecretOptions[] see the topic secrets
 ---@field price? { cpu_hour: number, vcpu_hour: number, gib_hour: number } what it costs
 ---@field max_cost_micros? number with a price: millionths that it may cost
 ---@field detached? boolean it outlives this program: see barchan.connect
+
+---@class barchan.Limits each is greater than 0; without one its default holds. status().layers tells what holds each
+---@field memory? integer bytes of all commands together, files included, 8 MiB at least; no limit
+---@field disk? integer bytes of all that is writable, 1 MiB at least, and less than memory; 1 GiB, or half of memory if that is less
+---@field files? integer that exist at a time, at most 16 Mi; disk / 4096 + 1024
+---@field cpus? number processors, all commands together, 0.01 to 4096; no limit
+---@field pids? integer processes and threads, all commands together, at most 1024; 1024
+---@field open_files? integer of each process, 16 to 65536; 65536, or as many as this machine lets a process have, of which 1024 at first
+---@field output? integer bytes that each command may write, out and err together; one that writes more is killed ("output"); no limit
+---@field cpu_seconds? number of processor time of each command with all that it starts, at most 7 days; no limit
+---@field wall? number seconds of each command, at most 7 days: a longer timeout is cut to it; no limit
 
 --- Creates a sandbox.
 ---@param options? barchan.SandboxOptions
@@ -30,58 +40,10 @@ function barchan.sandbox(options) end
 ---@return table[]
 function barchan.sandboxes() end
 
---- The rendering of a result for a model: how it ended, then out, then err, each labelled, never empty.
----@param result barchan.ExecResult
----@param options? { limit: integer } bytes of each stream
----@return string
-function barchan.render(result, options) end
-
 ---@class barchan.Sandbox
+---@field id string as in status()
 ---@field files barchan.Files its files; see the topic files
 local Sandbox = {}
-
----@class barchan.ExecOptions: string[]
----@field sh? string a command for /bin/sh, in the place of words
----@field cwd? string working directory; /workspace
----@field env? table<string, string> more variables
----@field stdin? string|boolean what it reads; a stream's `true` keeps its input open for :write
----@field timeout? number|boolean seconds, 60; false: none but the sandbox's lease
----@field grace? number seconds between SIGTERM and SIGKILL
----@field output_limit? integer bytes kept of each stream, from its head and its tail
----@field detach? boolean leave what it started running; in a detached sandbox it outlives the connection, too
----@field network? string "off": none for this command
-
---- Runs a command and waits: a string runs in /bin/sh, a table's list is the command's words and its named keys
---- are options: `sbx:exec { "wc", "-w", path, timeout = 10 }`.
----@param command string|barchan.ExecOptions
----@return barchan.ExecResult? result
----@return barchan.Error? err
-function Sandbox:exec(command) end
-
---- Runs a command and gives its output as it comes: `for stream, chunk in sbx:stream "make" do … end`, where
---- stream is "out" or "err". Leaving the loop early is fine; closing the stream kills the command.
----@param command string|barchan.ExecOptions
----@return barchan.Stream
-function Sandbox:stream(command) end
-
----@class barchan.SpawnOptions: string[]
----@field sh? string a command for /bin/sh, in the place of words
----@field cwd? string working directory; /workspace
----@field env? table<string, string> more variables
----@field stdin? string what it reads; without it its input stays open for :write
----@field timeout? number|boolean seconds, 60; false: none but the sandbox's lease
----@field grace? number seconds between SIGTERM and SIGKILL
----@field pty? { cols: integer, rows: integer } a terminal of this size
----@field backlog? integer bytes kept of each stream; 1 MiB
----@field detach? boolean in a detached sandbox: it outlives the connection
----@field network? string "off": none for this command
-
---- Starts a command and gives a handle that lives as long as it does. Its output is kept, the last `backlog` bytes
---- of each stream, until it is read; the command is never held up by that. `<close>` kills it.
----@param command string|barchan.SpawnOptions
----@return barchan.Process? process
----@return barchan.Error? err
-function Sandbox:spawn(command) end
 
 --- The processes of its commands: a list of { pid, parent, threads, state, id, cpu, memory, command } (the first
 --- 264), and how many there are.
@@ -110,7 +72,7 @@ function Sandbox:pause() end
 ---@return barchan.Error? err
 function Sandbox:resume() end
 
---- Adds seconds to the lease.
+--- Adds seconds, more than 0, to the lease, of which at most 7 days may be left then.
 ---@param seconds number
 ---@return boolean?
 ---@return barchan.Error? err
@@ -118,103 +80,3 @@ function Sandbox:extend(seconds) end
 
 --- Starts to end everything in it. Never waits; idempotent; `<close>` does it too, unless it is detached.
 function Sandbox:terminate() end
-
----@class barchan.ExecResult how a command ended; tostring renders it for a model
----@field reason string "exited", "signaled", "timeout", "oom", "cancelled", "lost", "spawn_failed", …
----@field exit_code integer? when it exited
----@field signal integer? when a signal ended it
----@field out string standard output
----@field err string standard error
----@field out_dropped integer bytes missing in the middle of out
----@field err_dropped integer bytes missing in the middle of err
----@field duration number seconds
----@field left_running integer processes that it left
----@field denied? barchan.Denied[] what the network refused meanwhile
----@field program string? of one that could not be started: its name
----@field cwd string? of one that could not be started: where it was to run
----@field spawn_error string? why it could not be started
----@field spawn_errno integer? the system's number for that
----@field spawn_cwd boolean? it was the working directory that could not be entered
----@field usage { wall: number, cpu: number, user: number, system: number, max_rss: integer }
-local ExecResult = {}
-
---- Whether it exited with 0.
----@return boolean
-function ExecResult:ok() end
-
----@class barchan.Process a command that is held
----@field id integer its number, as in sbx:processes()
-local Process = {}
-
---- The next bytes of a stream, waiting for them, and how many were lost before them; nil at its end.
----@param stream? string "out" (default) or "err"
----@return string? bytes
----@return integer|barchan.Error|nil dropped
-function Process:read(stream) end
-
---- What a stream has from a cursor on, without waiting: bytes, the next cursor, how many bytes before these are no
---- longer kept, and whether that was all.
----@param stream? string "out" (default) or "err"
----@param cursor? integer 0, the beginning
----@return string? bytes
----@return integer|barchan.Error next_cursor
----@return integer dropped
----@return boolean ended
-function Process:read_at(stream, cursor) end
-
---- Both streams as they come: `for stream, bytes, dropped in p:output() do … end`.
----@return function
-function Process:output() end
-
---- Writes all of `data` to its standard input, waiting while that is full.
----@param data string
----@return boolean?
----@return barchan.Error? err
-function Process:write(data) end
-
---- Ends its input; at a terminal, as Ctrl-D does.
-function Process:close_input() end
-
---- Sends a signal to its processes.
----@param number integer
-function Process:signal(number) end
-
---- A new size for its terminal.
----@param columns integer
----@param rows integer
-function Process:resize(columns, rows) end
-
---- Kills it and all that it has started.
-function Process:kill() end
-
---- Whether it still runs.
----@return boolean
-function Process:running() end
-
---- How it ended, waiting for that; nil when `seconds` are over before. Its output is read from the handle.
----@param seconds? number
----@return barchan.ExecResult?
-function Process:wait(seconds) end
-
----@class barchan.Stream a command whose output is read as it comes; call it for the next chunk
-local Stream = {}
-
---- How the command ended, once the stream has.
----@return barchan.ExecResult
-function Stream:result() end
-
---- Writes all of `data` to its standard input, waiting while that is full.
----@param data string
----@return boolean?
----@return barchan.Error? err
-function Stream:write(data) end
-
---- Ends its standard input.
-function Stream:close_input() end
-
---- Sends a signal to its processes.
----@param number integer
-function Stream:signal(number) end
-
---- Kills it; the result's reason is "cancelled".
-function Stream:cancel() end

@@ -9,19 +9,22 @@
 ---@return barchan.Task
 function barchan.spawn(fn, ...) end
 
---- Runs functions as tasks and waits for all; one's failure leaves the others alone.
----@param functions function[]
----@return { ok: boolean, value: any, error: any }[] outcomes in the same order
+--- Runs functions as tasks and waits for all; one's failure leaves the others alone. Of one that returned, its
+--- outcome has ok = true, `value`, the first result, and all of them by number: outcome[1] to outcome[outcome.n]. Of
+--- one that threw, it has ok = false and `error`.
+---@param functions function[] a list without holes
+---@return { ok: boolean, value: any, n: integer?, error: any }[] outcomes in the same order
 function barchan.gather(functions) end
 
 --- Waits.
----@param seconds number
+---@param seconds number 0 to 1e9; 0 lets other tasks run
 function barchan.sleep(seconds) end
 
 ---@class barchan.Task
 local Task = {}
 
---- Waits for its end: true and what it returned, or false and what it threw.
+--- Waits for its end: true and what it returned, or false and what it threw. It takes no time: to wait within one,
+--- cancel the task from another that sleeps.
 ---@return boolean ok
 ---@return any ...
 function Task:wait() end

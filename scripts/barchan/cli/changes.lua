@@ -49,26 +49,10 @@ local function tell(entry)
   out(entry.outcome == "applied" and letters[entry.kind] or left, " ", shown(entry), why, "\n")
 end
 
--- The paths at which, and below which, nothing has changed; most likely misspelt.
-local function unchanged(paths, entries)
-  local left = {}
-  for _, path in ipairs(paths) do
-    local found = false
-    for _, entry in ipairs(entries) do
-      if entry.path == path or entry.path:sub(1, #path + 1) == path .. "/" then found = true end
-    end
-    if not found then left[#left + 1] = path end
-  end
-  return left
-end
-
 --- [OPTIONS] ID FOLDER [PATH…]
 function changes.apply(words, connect)
   local given, rest = args.parse(words, apply_flags)
   local id, folder = table.remove(rest, 1), table.remove(rest, 1)
-  for i, path in ipairs(rest) do -- as shells complete names
-    rest[i] = path:gsub("(.)/+$", "%1"):gsub("^%./+(.)", "%1")
-  end
   local at_conflict = given["on-conflict"]
   if at_conflict and not conflict_words[at_conflict] then
     args.fail("--on-conflict takes refuse, skip or overwrite, got '%s'", at_conflict)
@@ -90,8 +74,8 @@ function changes.apply(words, connect)
   for _, entry in ipairs(result.entries) do
     if given.json then out(core.json.encode(entry), "\n") else tell(entry) end
   end
-  local left = unchanged(rest, result.entries)
-  for _, path in ipairs(left) do
+  local left = result.unchanged
+  for _, path in ipairs(left) do -- most likely misspelt
     io.stderr:write("barchan: nothing has changed at '", ui.visible(path), "'\n")
   end
   return (result.conflicts > 0 or #left > 0) and EXIT_CONFLICT or 0

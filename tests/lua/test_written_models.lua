@@ -1,0 +1,162 @@
+-- Models that are written in Lua: what they are asked, what they may say while they work, what they answer. The
+-- same for barchan.model { provider = { complete = … } } and for an agent's plain table.
+local lu = require "luaunit"
+local barchan = require "barchan"
+
+local T = {}
+
+local function model_of(complete) return assert(barchan.model { provider = { complete = complete } }) end
+
+-- What an agent makes of a plain table whose complete answers this.
+local function run_plain(answer)
+  local calls = 0
+  local result = barchan.agent { model = { complete = function(_, request)
+    calls = calls + 1
+    return answer(request)
+  end } }:run "q"
+  return result, calls
+end
+
+function T:test_a_plain_table_is_checked_and_completed_as_a_provider_is()
+  local result, calls = run_plain(function() return { text = "x" } end)
+  lu.assertEquals({ result.text, result.stop_reason, calls }, { "x", "end_turn", 1 })
+  local plain = { text = "done", usage = { output_tokens = 3 } }
+  result = run_plain(function() return plain end)
+  lu.assertEquals({ result.usage.output_tokens, result.messages[2].tool_calls }, { 3, {} })
+  for text, answer in pairs {
+    ["must return a reply or nil and an error, got nil"] = function() end,
+    ["got string"] = function() return "hello" end,
+    ["text is of a wrong type: a string expected, got number"] = function() return { text = 5 } end,
+    ["whose call 1 lacks 'name'"] = function() return { tool_calls = { { id = "1" } } } end,
+    ["usage.output_tokens"] = function() return { usage = { output_tokens = -1 } } end,
+  } do
+    result, calls = run_plain(answer)
+    lu.assertEquals({ result.stop_reason, calls }, { "error", 1 })
+    lu.assertStrContains(tostring(result.error), text)
+    lu.assertErrorMsgContains(text, function() model_of(answer):complete "q" end)
+  end
+  result = run_plain(function() return nil, { code = "quota", message = "no more" } end)
+  lu.assertEquals(tostring(result.error), "no more (quota)")
+end
+
+function T:test_a_plain_table_may_emit_and_ask_another_model()
+  local shown, seen = {}, nil
+  local inner = model_of(function(request, emit)
+    seen = request
+    emit("text", "he")
+    emit("text", "llo")
+    return { text = "hello" }
+  end)
+  local outer = { name = "outer", complete = function(_, request)
+    lu.assertEquals(request.tools:names(), { "exec" }) -- as it was given
+    return inner:complete(request)
+  end }
+  local result = barchan.agent {
+    model = outer, tools = { "exec" }, on_delta = function(text) shown[#shown + 1] = text end,
+  }:run "q"
+  lu.assertEquals({ result.text, shown, seen.tools[1].name }, { "hello", { "he", "llo" }, "exec" })
+end
+
+function T:test_what_emit_takes()
+  local events = {}
+  local function emitting(...)
+    local given = table.pack(...)
+    return function()
+      local reply, err = model_of(function(_, emit)
+        emit(table.unpack(given, 1, given.n))
+        return { text = "" }
+      end):complete { messages = "q", on_event = function(kind, data) events[#events + 1] = { kind, data } end }
+      return reply, err
+    end
+  end
+  for message, fn in pairs {
+    ["emit: unknown kind 'txet'; did you mean 'text'?"] = emitting("txet", "x"),
+    ["emit: unknown kind 'zzzzzzzzz'; there is: text, reasoning, tool_call, restart, retry"] = emitting("zzzzzzzzz", "x"),
+    ["emit: a kind (text, reasoning, tool_call, restart, retry) expected, got nil"] = emitting(),
+    ["emit: with 'text': a string of data expected, got nil"] = emitting "text",
+    ["emit: with 'reasoning': a string of data expected, got table"] = emitting("reasoning", {}),
+    ["emit: with 'retry': a table of data expected"] = emitting("retry", "x"),
+    ["emit: with 'retry': 'attempt': a number expected, got \"x\""] = emitting("retry", { attempt = "x" }),
+  } do
+    lu.assertErrorMsgContains(message, fn)
+    lu.assertErrorMsgContains("test_written_models.lua:", fn)
+  end
+  lu.assertEquals(events, {})
+  for _, given in ipairs { { "text", "a" }, { "reasoning", "b" }, { "tool_call", "f" }, { "restart" },
+    { "retry", { attempt = 2, wait = 1, error = "m", code = "network" } } } do
+    assert(emitting(table.unpack(given))())
+  end
+  lu.assertEquals(#events, 5)
+end
+
+function T:test_errors_name_the_field()
+  local function call(id, name, arguments) return { id = id, name = name, arguments = arguments } end
+  for text, reply in pairs {
+    ["whose call 1 lacks 'id'"] = { tool_calls = { {} } },
+    ["whose call 1.id is of a wrong type: a string expected, got number"] = { tool_calls = { call(5, "f", {}) } },
+    ["whose call 2 lacks 'arguments'"] = { tool_calls = { call("a", "f", {}), call("b", "f") } },
+    ["whose call 1.arguments is of a wrong type: a table expected, got string"] = { tool_calls = { call("a", "f", "{}") } },
+    ["whose call 1 is of a wrong type: a table expected, got string"] = { tool_calls = { "exec" } },
+    ["tool_calls is of a wrong type: a table expected, got string"] = { tool_calls = "exec" },
+    ["usage is of a wrong type: a table expected, got number"] = { usage = 5 },
+    ["reasoning is of a wrong type: a string expected, got table"] = { reasoning = {} },
+    ["invalid_tool_calls are no list"] = { invalid_tool_calls = { a = 1 } },
+    ["whose invalid call 1 lacks 'name'"] = { invalid_tool_calls = { { id = "x" } } },
+    ["unknown stop_reason 'endturn'; did you mean 'end_turn'?"] = { stop_reason = "endturn" },
+    ["cost is no amount: a number from 0 on expected, got -1"] = { cost = -1 },
+  } do
+    lu.assertErrorMsgContains(text, function() model_of(function() return reply end):complete "q" end)
+  end
+end
+
+-- As before a request goes over HTTP.
+function T:test_requests_are_checked()
+  local asked = 0
+  local model = model_of(function()
+    asked = asked + 1
+    return { text = "" }
+  end)
+  local http = assert(barchan.model { provider = "openai", name = "m", api_key = "k", base_url = "http://127.0.0.1:1" })
+  for message, request in pairs {
+    ["messages[0]"] = { messages = { 5 } },
+    ["messages[0]: 'role' must be"] = { messages = { { role = "usr", content = "x" } } },
+    ["tools[0]: 'name' must be"] = { messages = "q", tools = { 5 } },
+    ["'messages' is empty"] = { messages = {} },
+    ["effort"] = { messages = "q", effort = "extreme" },
+    ["must be a list of strings"] = { messages = "q", stop = { 5 } },
+  } do
+    for _, m in ipairs { model, http } do
+      local reply, err = m:complete(request)
+      lu.assertEquals({ reply, err.code }, { nil, "invalid_argument" })
+      lu.assertStrContains(err.message, "complete: ")
+      lu.assertStrContains(err.message, message)
+    end
+  end
+  lu.assertEquals(asked, 0)
+  lu.assertErrorMsgContains("complete: cannot encode a function as JSON at .messages[1]", function()
+    local reply = model:complete { messages = { print } }
+    return reply
+  end)
+end
+
+function T:test_an_agent_refuses_an_unknown_effort()
+  lu.assertErrorMsgContains("agent: option 'effort': unknown word 'extreme'; there is: minimal, low, medium", function()
+    local agent = barchan.agent { model = model_of(print), effort = "extreme" }
+    return agent
+  end)
+end
+
+function T:test_the_example_of_the_manual_works()
+  local lines = {}
+  for _, topic in ipairs(require("barchan.docs").topics()) do
+    for line in (topic.name == "model" and topic.intro or ""):gmatch "[^\n]+" do
+      lines[#lines + 1] = line:match "^    (.*)"
+    end
+  end
+  local printed
+  local env = setmetatable({ barchan = barchan, print = function(text) printed = text end }, { __index = _G })
+  assert(load(table.concat(lines, "\n"), "example", "t", env))()
+  lu.assertEquals(printed, "hello there")
+end
+
+return { TestWrittenModels = T }
