@@ -1,7 +1,7 @@
 /*
  * Who is connected to a detached sandbox. A client is of the same user and may do as it likes with
  * the sandbox, but not to the holder or to other clients: what it sends is bounded and checked, and
- * one that breaks the rules, or stops reading, is cut off.
+ * who breaks the rules is cut off, and who stops reading is not read from.
  */
 #include <stdlib.h>
 #include <unistd.h>

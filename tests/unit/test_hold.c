@@ -229,9 +229,11 @@ START_TEST(one_that_never_reads)
         if (send(client, ask, sizeof ask, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) break;
         barchan_runtime_pump(rt, 0, NULL);
     }
-    ck_assert_int_gt(asked, BC_CHANNEL_MAX_QUEUE / BC_FRAME_MAX_DATA / 2);
+    /* It is not read from once so much waits for it; what it asks then stays in the socket. */
+    ck_assert_int_gt(asked, BC_CHANNEL_MAX_UNREAD / BC_FRAME_MAX_DATA);
     ck_assert_int_lt(asked, 3000);
-    is_cut_off();
+    close(client);
+    client = -1;
     guest_hears(BC_FRAME_CANCEL, 2, &frame);
 }
 END_TEST
