@@ -147,7 +147,7 @@ class Exec(unittest.TestCase):
         done = barchan("exec", "--limits", "pids=20", "--", "sh", "-c", "for i in $(seq 50); do sleep 1 & done; wait")
         self.assertEqual(done.returncode, 2)  # the shell's own
         self.assertIn(b"limit of processes", done.stderr)
-        for text, words in (("memry=64M", b"did you mean 'memory'"), ("memory=much", b"name=number"),
+        for text, words in (("memry=64M", b"did you mean 'memory'"), ("memory=much", b"NAME=NUMBER"),
                             ("pids=5M", b"takes no unit"), ("pids=1.5", b"whole number"), ("pids=0", b"greater"),
                             ("pids=5,pids=6", b"pids stands there twice")):
             done = barchan("exec", "--limits", text, "--", "true")
