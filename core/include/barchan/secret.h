@@ -45,19 +45,19 @@
  * bodies of requests or end the connection where they are asked to.
  *
  * A program that says no more is passed on as such, and its request given up when the answer then
- * pauses for 30 s; of one whose further words wait to be read it cannot be seen, so that its request
- * is given up when nothing has moved for 300 s. An answer that ends after the server has heard of
- * it, and had no length before, is broken off before what may be the end of a value: where it ends
- * could be the program's choice.
+ * pauses for 30 s; of one whose further words wait to be read it cannot be seen, so that its
+ * request is given up when nothing has moved for 300 s. An answer that ends after the server has
+ * heard of it, and had no length before, is broken off before what may be the end of a value: where
+ * it ends could be the program's choice.
  *
  * Answers. They have every byte of a value, and of its base64 forms but for characters that hold
  * bits of what stands beside it, replaced by '*'; those with a content coding, a part only, or in
  * a charset that is not known to be like ASCII (UTF-16, EBCDIC), where Content-Type names it, are
  * refused. An answer that pauses in the midst of a line passes up to there but for as many
- * characters as the longest such form has, and these never pass when it breaks off. A server that shows a value in another form
- * (hexadecimal, escaped, in pieces, or in an answer without a length that it ends early, in good
- * order), or keeps it and shows it elsewhere, is not held back: bind secrets to hosts, methods and
- * paths that do not. How long a value is can be learnt.
+ * characters as the longest such form has, and these never pass when it breaks off. A server that
+ * shows a value in another form (hexadecimal, escaped, in pieces, or in an answer without a length
+ * that it ends early, in good order), or keeps it and shows it elsewhere, is not held back: bind
+ * secrets to hosts, methods and paths that do not. How long a value is can be learnt.
  *
  * Trust. /run/barchan/ca-bundle.pem in the sandbox holds the certificates that this machine trusts
  * and the sandbox's own, /run/barchan/ca.pem the latter only. SSL_CERT_FILE, CURL_CA_BUNDLE,

@@ -18,7 +18,9 @@ function profile.limits(text)
   for item in (text .. ","):gmatch("([^,]*),") do
     local name, digits, unit = item:match("^([%w_]+)=([%d.]+)([KMGT]?)$")
     local value = tonumber(digits)
-    if not value then args.fail("--limits takes NAME=NUMBER,…, sizes with K, M, G or T: memory=64M,pids=50; got '%s'", item) end
+    if not value then
+      args.fail("--limits takes NAME=NUMBER,…, sizes with K, M, G or T: memory=64M,pids=50; got '%s'", item)
+    end
     local kind = sandbox.limits[name]
     if not kind then
       args.fail("--limits: %s", options.unknown("limit", name, options.sorted_keys(sandbox.limits)))
