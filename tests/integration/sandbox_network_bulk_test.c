@@ -102,11 +102,28 @@ START_TEST(readers_that_end_early)
 }
 END_TEST
 
+/* The newest is the first that is asked whether there is something, each time. */
+START_TEST(a_rate_is_shared)
+{
+    const barchan_network_rules rules = {.allow = entries("served.example:@", "127.0.0.1:@", NULL),
+                                         .bytes_per_second = 4000};
+    barchan_sandbox_destroy(sbx);
+    make_sandbox(BARCHAN_NETWORK_ALLOW, rules);
+    char command[256];
+    snprintf(command, sizeof command,
+             "bash -c 'p=/dev/tcp/served.example/%d; exec 3<>$p 4<>$p; echo 8000000 >&4; "
+             "cat <&4 >/dev/null & sleep 1; echo 1000 >&3; timeout 20 head -c 1000 <&3 | wc -c; "
+             "kill $!'",
+             net_port(server));
+    sh_says(command, "1000\n");
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("sandbox_network_bulk");
     const TTest *const tests[] = {a_slow_reader_gets_all, many_get_all, readers_that_end_early,
-                                  NULL};
+                                  a_rate_is_shared, NULL};
     add_tests(suite, "bulk", setup, teardown_network, tests);
     return run_suite(suite);
 }

@@ -84,23 +84,6 @@ START_TEST(a_rate_slows_down_and_loses_nothing)
 }
 END_TEST
 
-/* The newest is the first that is asked whether there is something, each time. */
-START_TEST(a_rate_is_shared)
-{
-    serve_kind(NET_SOURCE);
-    barchan_network_rules rules = usual();
-    rules.bytes_per_second = 4000;
-    make_sandbox(BARCHAN_NETWORK_ALLOW, rules);
-    char command[256];
-    snprintf(command, sizeof command,
-             "bash -c 'p=/dev/tcp/served.example/%d; exec 3<>$p 4<>$p; echo 8000000 >&4; "
-             "cat <&4 >/dev/null & sleep 1; echo 1000 >&3; timeout 20 head -c 1000 <&3 | wc -c; "
-             "kill $!'",
-             net_port(server));
-    sh_says(command, "1000\n");
-}
-END_TEST
-
 START_TEST(no_more_than_max_bytes)
 {
     serve_kind(NET_SOURCE);
@@ -433,7 +416,6 @@ int main(void)
     const TTest *const tests[] = {a_server_may_speak_first,
                                   all_bytes_arrive_both_ways,
                                   a_rate_slows_down_and_loses_nothing,
-                                  a_rate_is_shared,
                                   no_more_than_max_bytes,
                                   further_connections_wait,
                                   many_at_once,

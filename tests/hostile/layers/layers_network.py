@@ -128,7 +128,7 @@ LAYERS = [
           FLOW, ["a_rate_slows_down_and_loses_nothing"]),
     Layer("G118", "each round begins with another connection",
           [("core/egress/budget.c", "egress->round++ % egress->open", "egress->round % egress->open")],
-          FLOW, ["a_rate_is_shared"]),
+          "sandbox/network_bulk", ["a_rate_is_shared"]),
     Layer("G119", "a result tells of so many refusals", [(LEDGER, "BC_LEDGER_MAX_TOLD 64u", "BC_LEDGER_MAX_TOLD 640u")],
           FLOW, ["refusals_are_told_once_and_bounded"]),
     Layer("G119", "the same refusal is told once", [("core/egress/ledger.c", "if (told != NULL) {", "if (0) {")],
