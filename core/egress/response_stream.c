@@ -126,7 +126,7 @@ static bool read_field(const char *line, size_t len, answer *out)
     return true;
 }
 
-static bool read_head(const char *data, size_t len, answer *out)
+static bool read_head(const char *data, size_t len, size_t max_fields, answer *out)
 {
     size_t at = 0, fields = 0;
     for (;;) {
@@ -136,7 +136,7 @@ static bool read_head(const char *data, size_t len, answer *out)
         if (end + 1 >= len || data[end] != '\r' || data[end + 1] != '\n') return false;
         if (end == at) return at > 0 && end + 2 == len && !(out->chunked && out->has_length);
         bool good = at == 0 ? read_status(data, end, out) : read_field(data + at, end - at, out);
-        if (!good || fields++ > BC_RESPONSE_MAX_FIELDS) return false;
+        if (!good || fields++ > max_fields) return false;
         at = end + 2;
     }
 }
@@ -173,22 +173,37 @@ static int begin_body(bc_response_stream *stream, const answer *a)
     return 0;
 }
 
-static int write_head(bc_response_stream *stream, bool closes, bc_buf *out)
+/* What the program reads must be framed as the server's own was: a value may look like a part of
+ * that. `with_close`: the one field more. */
+static bool keeps_its_framing(const bc_buf *masked, const answer *a, bool with_close)
+{
+    answer m = {0};
+    return read_head(bc_buf_data(masked), masked->len, BC_RESPONSE_MAX_FIELDS + with_close, &m) &&
+           m.status == a->status && m.minor == a->minor && m.chunked == a->chunked &&
+           m.has_length == a->has_length && m.length == a->length;
+}
+
+static int mask_head(bc_response_stream *stream, const answer *a, bool closes)
 {
     static const char close[] = "Connection: close\r\n\r\n";
     const bc_buf *line = &stream->line;
+    bc_buf *masked = &stream->part;
     bc_redactor *redactor = &stream->redactor;
     size_t len = closes ? line->len - 2 : line->len;
-    int rc = bc_redactor_feed(redactor, bc_buf_data(line), len, out);
-    if (rc == 0 && closes) rc = bc_redactor_feed(redactor, close, sizeof close - 1, out);
-    return rc == 0 ? bc_redactor_end(redactor, out) : rc;
+    int rc = bc_redactor_feed(redactor, bc_buf_data(line), len, masked);
+    if (rc == 0 && closes) rc = bc_redactor_feed(redactor, close, sizeof close - 1, masked);
+    if (rc == 0) rc = bc_redactor_end(redactor, masked);
+    if (rc < 0) return refuse(stream, "out of memory");
+    if (keeps_its_framing(masked, a, closes)) return 0;
+    return refuse(stream, "the value of a secret is in the framing of the server's answer");
 }
 
 static int use_head(bc_response_stream *stream, bc_buf *out)
 {
     answer a = {0};
     bc_buf *line = &stream->line;
-    if (!read_head(bc_buf_data(line), line->len, &a) || (a.chunked && a.minor == 0)) {
+    if (!read_head(bc_buf_data(line), line->len, BC_RESPONSE_MAX_FIELDS, &a) ||
+        (a.chunked && a.minor == 0)) {
         return refuse(stream, "the server's answer is malformed");
     }
     if (a.status == 101) return refuse(stream, "the server speaks another protocol");
@@ -196,10 +211,12 @@ static int use_head(bc_response_stream *stream, bc_buf *out)
     if (interim && ++stream->interim > BC_RESPONSE_MAX_INTERIM) {
         return refuse(stream, "the server gives no answer");
     }
+    if (mask_head(stream, &a, stream->closes && !interim) < 0) return -1;
     if (!interim && begin_body(stream, &a) < 0) return -1;
-    if (write_head(stream, stream->closes && !interim, out) < 0) {
+    if (bc_buf_append(out, bc_buf_data(&stream->part), stream->part.len) < 0) {
         return refuse(stream, "out of memory");
     }
+    bc_buf_reset(&stream->part);
     stream->begun = !interim && stream->waiting;
     wipe(line);
     bc_buf_clear(line);

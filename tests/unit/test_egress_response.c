@@ -259,6 +259,36 @@ START_TEST(answers_in_a_hurry)
 }
 END_TEST
 
+/* Masked, its head would be another one, or none; the rest of a line may be masked. */
+START_TEST(a_value_in_the_framing)
+{
+    static const struct {
+        const char *value, *answer, *masked;
+    } cases[] = {
+        {"HTTP/1.1 200 CTP", "HTTP/1.1 200 CTP/1.1 No\r\n\r\n", NULL},
+        {"content-length: 12", OK "content-length: 12\r\n\r\nHello, world", NULL},
+        {"content-length: 12", OK "content-length: 128\r\n\r\n", NULL},
+        {"ransfer-encoding: chunk", OK "transfer-encoding: chunked\r\n\r\n0\r\n\r\n", NULL},
+        {"123456789012345678", OK "Content-Length: 123456789012345678\r\n\r\n", NULL},
+        {"Connection: close", OK "Connection: close\r\n\r\n", NULL},
+        {"OK, all went well", "HTTP/1.1 204 OK, all went well\r\n\r\n",
+         "HTTP/1.1 204 *****************\r\n\r\n"},
+        {"a-header-of-a-name", OK "a-header-of-a-name: x\r\nContent-Length: 0\r\n\r\n",
+         OK "******************: x\r\nContent-Length: 0\r\n\r\n"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bc_pattern_source source = {cases[i].value, strlen(cases[i].value), 0, 1};
+        bc_patterns_unref(patterns);
+        patterns = bc_patterns_create(&source, 1);
+        if (cases[i].masked == NULL) {
+            is_refused(cases[i].answer, "in the framing");
+            ck_assert_str_eq(receive(cases[i].answer, false, 4096, true).text, "");
+        } else {
+            gives(cases[i].answer, false, false, cases[i].masked);
+        }
+    }
+}
+END_TEST
+
 START_TEST(an_answer_begins_and_ends)
 {
     /* Answered in its stead can be what has not begun, or has ended. */
@@ -338,5 +368,5 @@ END_TEST
 
 SUITE_MAIN("egress response", setup, teardown, answers_with_a_length, answers_in_chunks,
            answers_without_a_length, answers_without_a_body, answers_that_are_refused,
-           answers_that_cannot_be_searched, answers_in_a_hurry, an_answer_begins_and_ends,
-           a_head_stays_in_its_place, heads_have_a_maximum)
+           answers_that_cannot_be_searched, answers_in_a_hurry, a_value_in_the_framing,
+           an_answer_begins_and_ends, a_head_stays_in_its_place, heads_have_a_maximum)
