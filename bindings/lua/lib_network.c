@@ -275,47 +275,6 @@ void bl_open_network(lua_State *L)
     lua_pop(L, 1);
 }
 
-static void push_host(lua_State *L, const barchan_network_host *host)
-{
-    lua_createtable(L, 0, 6);
-    set_string(L, "host", host->host);
-    set_integer(L, "connections", host->connections);
-    set_integer(L, "denied", host->denied);
-    set_integer(L, "failed", host->failed);
-    set_integer(L, "bytes_sent", host->bytes_sent);
-    set_integer(L, "bytes_received", host->bytes_received);
-}
-
-#define HOSTS_META "barchan.core.network_hosts"
-
-/* Frees the list whether or not Lua has room for it. */
-static int l_hosts_gc(lua_State *L)
-{
-    barchan_network_usage_clear(lua_touserdata(L, 1));
-    return 0;
-}
-
-int bl_sandbox_network(lua_State *L)
-{
-    barchan_sandbox *sbx = bl_check_sandbox(L, 1);
-    barchan_network_usage *usage = lua_newuserdatauv(L, sizeof *usage, 0);
-    barchan_error err;
-    memset(usage, 0, sizeof *usage);
-    if (luaL_newmetatable(L, HOSTS_META)) {
-        lua_pushcfunction(L, l_hosts_gc);
-        lua_setfield(L, -2, "__gc");
-    }
-    lua_setmetatable(L, -2);
-    if (barchan_sandbox_network(sbx, usage, &err) < 0) return bl_fail(L, &err);
-    lua_createtable(L, (int)usage->count, 0);
-    for (size_t i = 0; i < usage->count; i++) {
-        push_host(L, &usage->hosts[i]);
-        lua_rawseti(L, -2, (lua_Integer)i + 1);
-    }
-    lua_pushinteger(L, (lua_Integer)usage->open);
-    return 2;
-}
-
 void bl_push_denied(lua_State *L, const barchan_exec_result *result)
 {
     if (result->denied_count == 0 && result->denied_more == 0) return;

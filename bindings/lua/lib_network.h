@@ -40,8 +40,6 @@ void bl_push_denied(lua_State *L, const barchan_exec_result *result);
 /* Registers its class: network:news() -> event, as a table, nil when the sandbox is closed; waits;
  * network:answer(id, allow). */
 void bl_open_network(lua_State *L);
-/* sandbox:network() -> { { host, connections, … }, … }, how many are open | nil, err */
-int bl_sandbox_network(lua_State *L);
 /* network_describe(profile) -> table | nil, err */
 int bl_network_describe(lua_State *L);
 int bl_sandbox_set_network(lua_State *L);

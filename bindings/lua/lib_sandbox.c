@@ -340,6 +340,7 @@ void bl_open_sandbox(lua_State *L)
     bl_open_sandbox_ask(L);
     bl_open_process(L);
     bl_open_detached(L);
+    bl_open_sandbox_network(L);
     luaL_newlib(L, functions);
     lua_setfield(L, -2, "sandbox");
 }

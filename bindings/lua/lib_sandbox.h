@@ -55,6 +55,11 @@ void bl_open_transfer(lua_State *L);
 void bl_open_apply(lua_State *L);
 void bl_open_exec(lua_State *L); /* registers the exec handle's class */
 
+/* lib_sandbox_network.c */
+/* sandbox:network() -> { { host, connections, … }, … }, how many are open | nil, err */
+int bl_sandbox_network(lua_State *L);
+void bl_open_sandbox_network(lua_State *L);
+
 /* lib_detached.c */
 void bl_check_detached(lua_State *L); /* throws in engines that may not have them */
 int bl_detached_create(

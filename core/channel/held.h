@@ -10,7 +10,7 @@
 #include "channel/frame.h"
 
 /* Bumped when a holder and a client of different versions could misread each other. */
-#define BC_HELD_VERSION 3u
+#define BC_HELD_VERSION 4u
 
 enum bc_held_type {
     /* to the holder, on stream 0; first comes BC_FRAME_HELLO with BC_HELD_VERSION */
@@ -23,17 +23,24 @@ enum bc_held_type {
                            it is based on ("": it is no snapshot), u64 entries, u64 bytes;
                            u64 s, u32 ns: when the mounts were looked at, then they themselves as
                            in BC_FRAME_CREATE (u32 count, each u32 mode, source, target) */
-    BC_HELD_ENDED = 99  /* u32 barchan_end_reason, bc_usage; nothing follows */
+    BC_HELD_ENDED = 99, /* u32 barchan_end_reason, bc_usage; nothing follows */
+    /* from the holder, of a command, before its BC_FRAME_EXIT */
+    BC_HELD_DENIED = 100 /* what the network refused meanwhile: u64 refusals beyond these, u32
+                            count, count times string host, string rule, u64 ms since 1970, u32
+                            port, u32 tries */
 };
 
 /* Questions that the holder answers itself. */
 enum {
-    BC_HELD_ASK_LOGS = 33,  /* the argument is a cursor; the answer: u64 dropped, u64 next, u32
-                               count, count times u32 command, u32 BC_FRAME_OUT or _ERR,
-                               u32 length, bytes */
-    BC_HELD_ASK_FOLLOW = 34 /* the same, answered when there is something behind the cursor; who has
-                               asked it hears BC_HELD_ENDED when all has been told. Asked again
+    BC_HELD_ASK_LOGS = 33,   /* the argument is a cursor; the answer: u64 dropped, u64 next, u32
+                                count, count times u32 command, u32 BC_FRAME_OUT or _ERR,
+                                u32 length, bytes */
+    BC_HELD_ASK_FOLLOW = 34, /* the same, answered when there is something behind the cursor; who
+                               has asked it hears BC_HELD_ENDED when all has been told. Asked again
                                before that, the earlier one is answered with nothing */
+    BC_HELD_ASK_NETWORK = 35 /* the argument is how many hosts the asker has; the answer: u32 open
+                               connections, u32 hosts in all, u32 count, count times string host,
+                               u64 connections, denied, failed, bytes sent, bytes received */
 };
 
 /* All of a profile's variables; a command with more could not be started. */
@@ -76,7 +83,9 @@ static inline int64_t bc_held_max_to_holder(uint32_t type)
 static inline int64_t bc_held_max_from_holder(uint32_t type)
 {
     if (type == BC_HELD_READY) return BC_HELD_MAX_READY;
-    if (type == BC_HELD_NEWS || type == BC_HELD_ENDED) return BC_FRAME_MAX_FROM_GUEST;
+    if (type == BC_HELD_NEWS || type == BC_HELD_ENDED || type == BC_HELD_DENIED) {
+        return BC_FRAME_MAX_FROM_GUEST;
+    }
     return bc_frame_max_from_guest(type);
 }
 

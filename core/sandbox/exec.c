@@ -7,6 +7,7 @@
 #include <string.h>
 #include "base/clock.h"
 #include "base/limits.h"
+#include "channel/held.h"
 #include "exec.h"
 
 const char *barchan_exec_reason_name(barchan_exec_reason reason)
@@ -171,6 +172,9 @@ static int on_frame(bc_stream *stream, const bc_frame *frame)
         set_timer(exec, -1);
         if (bc_exec_deliver(exec)) bc_exec_finish(exec);
         return 0;
+    case BC_HELD_DENIED:
+        if (stream->sbx->connection == NULL || exec->exit_pending) return -1;
+        return bc_held_take_denied(frame, &exec->result);
     default: return -1;
     }
 }

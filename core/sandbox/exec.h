@@ -62,6 +62,9 @@ int bc_exec_encode(bc_buf *out, const barchan_sandbox *sbx, const barchan_exec_o
 /* The caps and times with their defaults filled in, and the sandbox's limit of time. */
 void bc_exec_defaults(barchan_exec_options *options, const barchan_sandbox *sbx);
 
+/* held_network.c: negative: malformed, or the second one. */
+int bc_held_take_denied(const bc_frame *frame, barchan_exec_result *result);
+
 /* exec.c */
 void bc_exec_finish(barchan_exec *exec);
 

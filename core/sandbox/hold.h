@@ -1,5 +1,6 @@
 /* What the files of a holder share: hold.c (its life), hold_client.c (who is connected),
- * hold_relay.c (what they ask for), hold_follow.c (what was printed). */
+ * hold_relay.c (what they ask for), hold_follow.c (what was printed), hold_network.c (what was
+ * reached). */
 #ifndef BC_SANDBOX_HOLD_H
 #define BC_SANDBOX_HOLD_H
 
@@ -61,6 +62,7 @@ struct bc_relay {
     uint32_t flags;   /* of an exec */
     uint32_t ask;
     uint32_t command;              /* its number in the log */
+    uint64_t denied_before;        /* refusals before it began */
     uint32_t credit[2], in_credit; /* what out, err and input may still carry */
     int in_open;
 };
@@ -74,7 +76,15 @@ void bc_hold_tell_all(bc_hold *hold);
 /* Nothing of it is left: the hold may be over now. */
 void bc_hold_client_left(bc_hold *hold);
 
-/* Of the end, when the client has all that it follows. */
+/* How an answer begins that is no error. */
+static inline void bc_hold_put_success(bc_wire_writer *out)
+{
+    bc_wire_put_u32(out, 0);
+    bc_wire_put_u32(out, 0);
+    bc_wire_put_string(out, "", 0);
+}
+
+/* Of the end: when the client has all that it follows, or has had its time for that. */
 void bc_hold_tell_end(bc_hold_client *client);
 
 /* hold_client.c: takes the connection, also when it fails. */
@@ -89,6 +99,12 @@ void bc_hold_answer_logs(bc_hold_client *client, uint32_t stream, uint64_t curso
 void bc_hold_follow(bc_hold_client *client, uint32_t stream, uint64_t cursor);
 /* Something was printed. */
 void bc_hold_tell_followers(bc_hold *hold);
+
+/* hold_network.c */
+/* What the network refused since its command began. */
+void bc_hold_tell_denied(bc_relay *relay);
+/* Answers with the hosts from this one on. */
+void bc_hold_answer_network(bc_hold_client *client, uint32_t stream, uint64_t from);
 
 /* hold_relay.c: negative: the client has broken the rules. */
 int bc_relay_request(bc_hold_client *client, const bc_frame *frame);

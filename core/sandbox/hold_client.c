@@ -3,6 +3,7 @@
  * the sandbox, but not to the holder or to other clients: what it sends is bounded and checked, and
  * who breaks the rules is cut off, and who stops reading is not read from.
  */
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include "base/limits.h"
@@ -97,16 +98,23 @@ static int greet(bc_hold_client *client, const bc_frame *frame)
     return 0;
 }
 
+/* That is no question: those have their own rule. */
+static bool is_request(const bc_frame *frame)
+{
+    return frame->type == BC_FRAME_EXEC || frame->type == BC_FRAME_FILE ||
+           frame->type == BC_HELD_TERMINATE;
+}
+
 static int on_frame(void *ud, const bc_frame *frame)
 {
     bc_hold_client *client = ud;
     if (frame->stream == 0 && frame->type == BC_FRAME_HELLO) return greet(client, frame);
     if (!client->greeted) return -1;
-    /* What was printed may be asked for; all else comes too late, and who asks it follows no more.
-     */
+    if (is_request(frame)) client->follows = 0; /* it does something else now */
+    /* What was printed may be asked for; all else comes too late. */
     if (client->hold->ending && frame->type != BC_FRAME_ASK) {
-        client->follows = 0;
-        if (client->hold->over && !client->told) bc_hold_tell_end(client);
+        bool waits_for_end = client->hold->over && !client->follows && !client->told;
+        if (waits_for_end) bc_hold_tell_end(client);
         return 0;
     }
     if (frame->stream == 0) {

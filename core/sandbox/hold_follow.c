@@ -12,9 +12,7 @@ void bc_hold_answer_logs(bc_hold_client *client, uint32_t stream, uint64_t curso
         return;
     }
     bc_wire_writer out = {.data = bytes, .cap = BC_FRAME_MAX_FROM_GUEST};
-    bc_wire_put_u32(&out, 0);
-    bc_wire_put_u32(&out, 0);
-    bc_wire_put_string(&out, "", 0);
+    bc_hold_put_success(&out);
     bc_hold_log_answer(&client->hold->log, cursor, &out);
     bc_hold_send(client, BC_FRAME_ANSWER, stream, bytes, out.len, NULL, 0);
     free(bytes);

@@ -116,6 +116,7 @@ static int on_exit_frame(bc_relay *relay, const bc_frame *frame)
     bc_usage_add(relay->hold->sbx,
                  &(barchan_exec_usage){.user_us = (int64_t)bc_usage_bound(e.user_us),
                                        .system_us = (int64_t)bc_usage_bound(e.system_us)});
+    bc_hold_tell_denied(relay);
     pass_on(relay, frame);
     return 0;
 }
@@ -242,6 +243,7 @@ static int ask(bc_hold_client *client, bc_relay *relay, const bc_frame *frame)
         bc_hold_tell_all(hold);
         return client->channel == NULL ? 1 : 0;
     case BC_HELD_ASK_LOGS: bc_hold_answer_logs(client, frame->stream, argument); return 1;
+    case BC_HELD_ASK_NETWORK: bc_hold_answer_network(client, frame->stream, argument); return 1;
     case BC_HELD_ASK_FOLLOW: bc_hold_follow(client, frame->stream, argument); return 1;
     default: return -1;
     }
@@ -270,6 +272,7 @@ static int open_relay(bc_hold_client *client, bc_relay *relay, const bc_frame *f
     if (frame->type == BC_FRAME_EXEC) {
         relay->flags = bc_get_u32(head);
         relay->command = ++hold->commands;
+        relay->denied_before = bc_egress_denied_count(hold->sbx->egress);
         hold->sbx->execs++;
         int64_t wall = hold->sbx->wall_ms, timeout = (int64_t)bc_get_u64(head + 4);
         if (wall > 0 && (timeout <= 0 || timeout > wall)) bc_put_u64(head + 4, (uint64_t)wall);
@@ -289,7 +292,6 @@ int bc_relay_request(bc_hold_client *client, const bc_frame *frame)
     if (frame->type == BC_FRAME_EXEC && !bc_hold_exec_is_valid(bc_wire_read(frame))) return -1;
     if (frame->type == BC_FRAME_FILE && !bc_hold_file_is_valid(bc_wire_read(frame))) return -1;
     if (client->hold->client_count <= BC_HOLD_MAX_CLIENTS) client->spare = 0;
-    if (frame->type != BC_FRAME_ASK) client->follows = 0; /* it does something else now */
     int barred = client->spare && frame->type != BC_FRAME_ASK;
     bc_relay *relay = barred ? NULL : calloc(1, sizeof *relay);
     if (relay == NULL) {

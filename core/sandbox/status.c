@@ -87,7 +87,8 @@ int barchan_sandbox_network(const barchan_sandbox *sbx, barchan_network_usage *u
     *usage = (barchan_network_usage){0};
     if (sbx->connection != NULL) {
         return bc_error_set(err, BARCHAN_EUNSUPPORTED,
-                            "network: the sandbox is detached, and its holder counts");
+                            "network: the sandbox is detached, and its holder counts: "
+                            "barchan_sandbox_network_start asks it");
     }
     return sbx->egress == NULL ? 0 : bc_egress_usage(sbx->egress, usage, err);
 }

@@ -127,12 +127,14 @@ function Sandbox:status() return self.handle:status() end
 --- memory_peak, disk (bytes), memory_byte_seconds; bytes_in, bytes_out; execs; cpu_counted and
 --- memory_counted tell whether the kernel counted the whole, or process 1 what it saw.
 --- With a `price` in the profile: cost_micros, too. `network` is a list of { host, connections, denied,
---- failed, bytes_sent, bytes_received }, `connections` those that are open.
+--- failed, bytes_sent, bytes_received }, `connections` those that are open; both are nil once a detached
+--- sandbox has ended, for its holder counted them.
 function Sandbox:usage()
   local usage, err = self.handle:usage()
   if not usage then return nil, err end
   if self.price then usage.cost_micros = price.cost(self.price, self.limits, usage) end
-  if not self.detached then usage.network, usage.connections = self.handle:network() end
+  local hosts, open = self.handle:network()
+  if hosts then usage.network, usage.connections = hosts, open end
   return usage
 end
 

@@ -9,7 +9,7 @@ foreach(name cancel child loop posts reader residents sigpipe timer watch)
   list(APPEND host_sources ${core}/runtime/${name}.c)
 endforeach()
 foreach(name apply_memory ask backend_command backend_namespace connect create exec exec_control exec_input exec_output exec_request
-        files files_list files_request files_wait held_dir launcher lease limits mounts process_list
+        files files_list files_request files_wait held_dir held_network launcher lease limits mounts process_list
         profile sandbox secrets start status stream template_list template_manifest template_tree template_use templates usage
         wire)
   list(APPEND host_sources ${core}/sandbox/${name}.c)
@@ -21,7 +21,7 @@ barchan_fuzz_target(channel channel fuzz_channel.c ${host_sources})
 target_link_libraries(fuzz_channel PRIVATE PkgConfig::UV PkgConfig::CARES PkgConfig::SSL Threads::Threads)
 
 # The holder of a detached sandbox between both ends.
-foreach(name hold hold_check hold_client hold_follow hold_log hold_relay)
+foreach(name hold hold_check hold_client hold_follow hold_log hold_network hold_relay)
   list(APPEND host_sources ${core}/sandbox/${name}.c)
 endforeach()
 barchan_fuzz_target(hold hold fuzz_hold.c ${host_sources})

@@ -18,6 +18,17 @@ local function kill(sbx)
   assert(sbx:usage()) -- the last count comes when nothing runs any more
 end
 
+function T:test_its_network()
+  local sbx <close> = assert(barchan.sandbox { detached = true, lease = 300, network = { allow = { "a.example" } } })
+  local r = assert(sbx:exec { "bash", "-c", "exec 3<>/dev/tcp/b.example/80; printf 'GET / HTTP/1.0\r\n\r\n' >&3; cat <&3" })
+  lu.assertEquals({ r.denied[1].host, r.denied[1].port }, { "b.example", 80 })
+  lu.assertNil(assert(sbx:exec "true").denied)
+  local usage = assert(sbx:usage())
+  lu.assertEquals({ usage.connections, usage.network[1].host, usage.network[1].denied }, { 0, "b.example", 1 })
+  kill(sbx)
+  lu.assertNil(assert(sbx:usage()).network) -- its holder has counted, and is gone
+end
+
 function T:test_it_outlives_its_handle()
   local id
   do

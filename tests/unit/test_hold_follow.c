@@ -72,6 +72,7 @@ END_TEST
 START_TEST(the_end_is_told_after_all_else)
 {
     static unsigned char bytes[60000];
+    static const unsigned char credit[5] = {BC_FRAME_OUT, 4};
     bc_frame frame;
     size_t told = 0;
     start_command(BC_EXEC_STREAMING);
@@ -91,6 +92,8 @@ START_TEST(the_end_is_told_after_all_else)
         if (frame.type != BC_FRAME_ANSWER) continue;
         ck_assert_uint_eq(frame.stream, asked);
         told += bytes_of_answer(&frame);
+        client_says(BC_FRAME_CREDIT, 5, credit,
+                    sizeof credit);        /* of its command, which has ended */
         say_ask(++asked, BC_ASK_USAGE, 0); /* too late, and no breach */
         say_ask(++asked, BC_HELD_ASK_FOLLOW, next);
     }

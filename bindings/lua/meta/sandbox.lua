@@ -57,7 +57,7 @@ function Sandbox:status() end
 
 --- What it has used: wall, cpu, user, system (seconds); memory, memory_peak, disk (bytes); bytes_in, bytes_out;
 --- execs; cost_micros with a price; network: a list of NetworkHost; connections: those that
---- are open.
+--- are open. The last two are nil once a detached sandbox has ended.
 ---@return table?
 ---@return barchan.Error? err
 function Sandbox:usage() end

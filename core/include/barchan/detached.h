@@ -83,9 +83,9 @@ BARCHAN_API int barchan_sandbox_logs_start(barchan_sandbox *sbx, uint64_t cursor
                                            barchan_logs_fn done, void *ud, barchan_error *err);
 /* The same, but where nothing lies behind the cursor the answer waits until something does. Asked
  * again with `next` each time, it tells all that is printed before the sandbox ends; then comes
- * BARCHAN_ELOST, at once where it is asked first while the sandbox ends. The holder stays
- * up to 2 s for that. One question of a connection waits: a second
- * one answers the first, with nothing. */
+ * BARCHAN_ELOST. A question that is first asked while the sandbox ends fails so at once. The holder
+ * stays up to 4 s for those who follow. One question of a connection waits: a second one answers
+ * the first, with nothing. */
 BARCHAN_API int barchan_sandbox_logs_follow_start(barchan_sandbox *sbx, uint64_t cursor,
                                                   barchan_logs_fn done, void *ud,
                                                   barchan_error *err);

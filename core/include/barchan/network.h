@@ -124,10 +124,19 @@ typedef struct barchan_network_usage {
     size_t open; /* connections now */
 } barchan_network_usage;
 
-/* What a sandbox has reached so far; does not wait. Clear `usage` when this returned 0. A detached
- * sandbox is asked by its holder only (BARCHAN_EUNSUPPORTED). */
+/* What a sandbox has reached so far; does not wait. Clear `usage` when this returned 0.
+ * BARCHAN_EUNSUPPORTED: it is a detached one, which has to be asked: see the next. */
 BARCHAN_API int barchan_sandbox_network(const barchan_sandbox *sbx, barchan_network_usage *usage,
                                         barchan_error *err);
+/* `usage` is cleared after the call, unless the callback has taken it and zeroed it; NULL with err.
+ */
+typedef void (*barchan_network_usage_fn)(barchan_network_usage *usage, const barchan_error *err,
+                                         void *ud);
+/* The same of any sandbox: of a detached one its holder is asked. `done` is called exactly once
+ * when this returned 0, never inside this call. BARCHAN_ELOST: the detached sandbox has ended, and
+ * nobody knows any more; one of this process still tells. */
+BARCHAN_API int barchan_sandbox_network_start(barchan_sandbox *sbx, barchan_network_usage_fn done,
+                                              void *ud, barchan_error *err);
 BARCHAN_API void barchan_network_usage_clear(barchan_network_usage *usage);
 
 /* The list of a mode as it would hold now, as JSON { "mode", "allow": [ … ], "deny": [ … ],
