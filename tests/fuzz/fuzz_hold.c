@@ -163,9 +163,9 @@ static void dial(int c)
 static void guest_says(uint32_t type, uint32_t stream, const uint8_t *data, size_t len)
 {
     struct job *job = &jobs[stream % STREAMS];
-    int which = type == BC_FRAME_ERR;
-    if ((type == BC_FRAME_OUT || which) && job->open && len <= job->credit[which] &&
-        job->type == BC_FRAME_EXEC) {
+    int which = type == BC_FRAME_ERR, bytes = which || type == BC_FRAME_OUT;
+    int may = job->type == BC_FRAME_EXEC || (job->type == BC_FRAME_FILE && !which);
+    if (bytes && may && job->open && len <= job->credit[which]) {
         job->credit[which] -= (uint32_t)len;
     } else {
         guest_spoke = 1;
