@@ -353,8 +353,7 @@ static int l_render_tools(lua_State *L)
     return 1;
 }
 
-/* check(request) -> true | nil, err; what a model over HTTP would find before it sends the request
- */
+/* check(request) -> true | nil, err; what a model over HTTP would find before it sends one */
 static int l_model_check(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);

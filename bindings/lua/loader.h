@@ -20,8 +20,7 @@ extern const bl_script bl_scripts[];
 
 /* Pushes the compiled chunk of an embedded script, or throws. */
 void bl_load_script(lua_State *L, const char *path);
-/* Whether code of this file name is the library's, but for its commands, who call it like others.
- */
+/* Whether code of this file name is the library's, but for its commands, who call like others. */
 int bl_is_own_script(const char *filename);
 /* Fills package.preload with the embedded modules: each is called with its name and the table of
  * primitives. `package_index` is the package table's. */

@@ -39,10 +39,12 @@ void bl_task_limit(bl_task *task, barchan_cancel *token, int64_t deadline_us)
     if (limited && lua_gethook(task->co) == NULL) bl_watchdog_watch(task->co);
 }
 
-void bl_task_within(bl_task *task, int64_t within_us)
+void bl_task_within(bl_task *task, int64_t own_deadline_us)
 {
-    if (within_us == 0 || (task->within_us != 0 && task->within_us <= within_us)) return;
-    task->within_us = within_us;
+    if (own_deadline_us == 0 ||
+        (task->own_deadline_us != 0 && task->own_deadline_us <= own_deadline_us))
+        return;
+    task->own_deadline_us = own_deadline_us;
     if (lua_gethook(task->co) == NULL) bl_watchdog_watch(task->co);
 }
 
@@ -50,7 +52,7 @@ void bl_task_within(bl_task *task, int64_t within_us)
 static void join_parent(bl_task *task, bl_task *parent)
 {
     bl_task_limit(task, parent->token, parent->deadline_us);
-    bl_task_within(task, parent->within_us);
+    bl_task_within(task, parent->own_deadline_us);
     task->cancelled = parent->cancelled;
     task->parent = parent;
     task->next_sibling = parent->children;

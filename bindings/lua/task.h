@@ -19,11 +19,11 @@ struct bl_task {
     void *ud;
     int64_t used_us; /* running time so far; see watchdog.h */
     /* Of the call that it belongs to: its children have them too. */
-    barchan_cancel *token; /* a reference of its own; may be NULL */
-    int64_t deadline_us;   /* of the call from the host; 0: none */
-    int64_t within_us;     /* the script's own, when it runs past it without waiting; 0: none */
-    int self_ref;          /* keeps the userdata alive until the task ends */
-    int nargs;             /* for the first resume */
+    barchan_cancel *token;   /* a reference of its own; may be NULL */
+    int64_t deadline_us;     /* of the call from the host; 0: none */
+    int64_t own_deadline_us; /* the script's own, when it runs past it without waiting; 0: none */
+    int self_ref;            /* keeps the userdata alive until the task ends */
+    int nargs;               /* for the first resume */
     int is_ready, ended, cancelled, failed;
     int loads; /* it runs the top level of scripts; see watchdog.h */
     int seen;  /* somebody got its outcome */
@@ -34,7 +34,7 @@ void bl_task_make_ready(bl_task *task);
 void bl_task_limit(bl_task *task, barchan_cancel *token, int64_t deadline_us);
 /* It and what it spawns are stopped when they run past this, on the clock of base/clock.h. An
  * earlier one stays. */
-void bl_task_within(bl_task *task, int64_t within_us);
+void bl_task_within(bl_task *task, int64_t own_deadline_us);
 /* Whether it, or the call that it belongs to, was cancelled: the next wait throws. */
 int bl_task_cancelled(const bl_task *task);
 /* The coroutine returned (LUA_OK), threw, or is given up (LUA_YIELD): closes it, tells who waits,

@@ -142,7 +142,7 @@ bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
     }
     if (task == NULL) return outer;
     if (task->loads) limit(state, now + BL_LOAD_SLICE_MS * 1000, &load_error_key);
-    if (task->within_us != 0) limit(state, task->within_us, &within_error_key);
+    if (task->own_deadline_us != 0) limit(state, task->own_deadline_us, &within_error_key);
     if (task->deadline_us != 0) limit(state, task->deadline_us, &call_error_key);
     return outer;
 }

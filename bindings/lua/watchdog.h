@@ -2,8 +2,9 @@
  * Ends scripts that run away, run late or are cancelled. Each slice (from a resume of a task to its
  * next wait) has a deadline; a count hook sees that it has passed and throws. Handlers may catch
  * that once: soon after, every instruction throws, so that nothing but the end of the task is left.
- * What the task left to be closed is closed under a short deadline of its own. When the token of
- * the call is triggered, from whatever thread, what runs gets a moment to finish.
+ * A task may have a deadline of its own besides (task.h). What it left to be closed is closed under
+ * a short one. When the token of the call is triggered, from whatever thread, what runs gets a
+ * moment to finish.
  *
  * Not seen by the hook: long C functions and finalizers. The safe library has no finalizers, bounds
  * the loops in C that a script can make endless, and has a pattern matcher that looks at the clock.

@@ -117,8 +117,9 @@
 /* Requests that a guest has not read yet. Input is bounded by credit; this bounds the requests
  * themselves, each up to 4 MiB. */
 #define BC_CHANNEL_MAX_QUEUE (64u << 20)
-/* With more than that waiting for a guest to read, it is not read from: two of the largest
- * requests, or the windows of thirty commands, or a hundred thousand short answers. */
+/* With more than that waiting for a guest to read, or for a client of a holder, it is not read
+ * from: two of the largest requests, or the windows of thirty commands, or a hundred thousand short
+ * answers. */
 #define BC_CHANNEL_MAX_UNREAD (8u << 20)
 
 /* Sandbox. */
@@ -234,6 +235,12 @@
 /* What has to wait, for a share of its rate or for descriptors, waits so long: little traffic is
  * smooth, and much of it costs few wake-ups. */
 #define BC_EGRESS_ROUND_MS 100
+/* Of what may be moved now, for each connection that asks: or else the first would have all of it
+ * each time. Below this much the calls cost more than the bytes. */
+#define BC_EGRESS_LEAST_SHARE 64u
+/* What is read of an intercepted connection in one go, however many there are. A record may be as
+ * small as a byte and costs microseconds whatever it holds, so it is a share for them, too. */
+#define BC_INTERCEPT_LEAST_SHARE 2048u
 /* Connections accepted before anything else gets its turn. */
 #define BC_EGRESS_MAX_ACCEPTS 64
 /* Connections that wait for a person's answer; they take no other's place. */

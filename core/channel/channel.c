@@ -72,8 +72,7 @@ static void break_off(bc_channel *channel, const char *what)
  * queue is full. An honest one always reads, whatever waits to be sent. */
 static int may_read(const bc_channel *channel)
 {
-    int asks = channel->handler->max_of == NULL || channel->handler->asks;
-    return !asks || channel->out.len <= BC_CHANNEL_MAX_UNREAD;
+    return !channel->handler->asks || channel->out.len <= BC_CHANNEL_MAX_UNREAD;
 }
 
 static void want(bc_channel *channel)

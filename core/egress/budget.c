@@ -4,9 +4,11 @@
 #include "base/limits.h"
 #include "egress/relay.h"
 
-/* Of what may be moved now, for each that asks: or else the first would have all of it each time.
- */
-enum { LEAST_SHARE = 64 };
+size_t bc_share(uint64_t all, size_t among, size_t least)
+{
+    uint64_t share = all / (among > 0 ? among : 1);
+    return share < least ? least : (size_t)share;
+}
 
 static void refill(bc_egress *egress)
 {
@@ -31,9 +33,8 @@ size_t bc_budget_take(bc_egress *egress, size_t wanted)
         egress->throttled = 1;
         bc_timer_set(egress->timer, BC_EGRESS_ROUND_MS);
     }
-    uint64_t share = egress->tokens / (egress->open > 0 ? egress->open : 1);
-    if (share < LEAST_SHARE) share = LEAST_SHARE;
-    if (wanted > share) wanted = (size_t)share;
+    size_t share = bc_share(egress->tokens, egress->open, BC_EGRESS_LEAST_SHARE);
+    if (wanted > share) wanted = share;
     return wanted < egress->tokens ? wanted : (size_t)egress->tokens;
 }
 

@@ -9,7 +9,8 @@
 #include <string.h>
 #include "egress/relay.h"
 
-/* One read takes in all that are there. */
+/* One read of OpenSSL's takes in all that are there, so only what looks as if the peer had said its
+ * last ends it in between. */
 static void on_message(int written, int version, int type, const void *data, size_t len, SSL *ssl,
                        void *ud)
 {

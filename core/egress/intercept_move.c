@@ -7,10 +7,6 @@
 #include "egress/intercept.h"
 #include "egress/relay.h"
 
-/* What is read of one side in one go: of many connections less each, for a record may be as small
- * as a byte, and costs microseconds whatever it holds. */
-#define LEAST_SHARE 2048u
-
 int bc_intercept_begin(bc_relay *relay, bc_bound_host *host)
 {
     bc_flow *flow = &relay->flows[INNER];
@@ -39,9 +35,9 @@ static int receive(bc_intercept *x, int side)
 {
     bc_relay *relay = x->relay;
     unsigned char *scratch = relay->egress->scratch;
-    size_t share = BC_FLOW_BYTES / relay->egress->intercepted;
     if (!has_room(x, side)) return 0;
-    ssize_t n = bc_relay_receive(relay, side, scratch, share > LEAST_SHARE ? share : LEAST_SHARE);
+    size_t share = bc_share(BC_FLOW_BYTES, relay->egress->intercepted, BC_INTERCEPT_LEAST_SHARE);
+    ssize_t n = bc_relay_receive(relay, side, scratch, share);
     if (n < 0 && side == INNER) return -1;
     if (n < 0) relay->flows[side].ended = 1; /* the program is told */
     if (relay->flows[side].ended) BIO_set_mem_eof_return(x->in[side], 0);

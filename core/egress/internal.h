@@ -94,6 +94,8 @@ size_t bc_egress_answer_name(bc_egress *egress, const unsigned char *query, size
 
 /* budget.c: how many bytes may be read now, at most `wanted`. 0: none before the timer, or ever. */
 size_t bc_budget_take(bc_egress *egress, size_t wanted);
+/* An equal part of `all`, at least `least`. */
+size_t bc_share(uint64_t all, size_t among, size_t least);
 void bc_budget_spend(bc_egress *egress, size_t bytes);
 int bc_budget_is_over(const bc_egress *egress);
 void bc_budget_deny(bc_verdict *verdict);

@@ -286,8 +286,8 @@ int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *
 static int end_body(bc_response_stream *stream, bc_buf *out, bool chunked)
 {
     if (stream->hurried && stream->redactor.held_len > 0) {
-        bc_redactor_forget(
-            &stream->redactor); /* whatever it is, lest its absence answers guesses */
+        /* Whatever it is, lest its absence answers guesses. */
+        bc_redactor_forget(&stream->redactor);
         stream->broken = true;
         return refuse(stream, "the program said no more before the answer's end");
     }

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -189,9 +190,10 @@ static int wait_in_uv(barchan_runtime *rt)
     return !bc_posts_waiting(rt) && uv_loop_alive(&rt->loop);
 }
 
-enum { NO_LIMIT = -1, NO_LIMIT_NOR_SIGNAL = -2 };
+enum { NO_LIMIT = -1 };
 
-static int pump(barchan_runtime *rt, int timeout_ms)
+/* for_signals: a signal ends the wait, as those expect who wait for more than one thing. */
+static int pump(barchan_runtime *rt, int timeout_ms, bool for_signals)
 {
     int count = 0;
     rt->pumping++;
@@ -199,7 +201,7 @@ static int pump(barchan_runtime *rt, int timeout_ms)
     if (timeout_ms == 0 || has_work(rt) || bc_posts_waiting(rt))
         count = collect_and_dispatch(rt, UV_RUN_NOWAIT);
     if (count == 0 && timeout_ms != 0 && rt->ready.next == &rt->ready) {
-        if (timeout_ms == NO_LIMIT_NOR_SIGNAL && wait_in_uv(rt)) {
+        if (timeout_ms == NO_LIMIT && !for_signals && wait_in_uv(rt)) {
             count = collect_and_dispatch(rt, UV_RUN_ONCE);
         } else {
             wait_ready(rt, timeout_ms);
@@ -219,7 +221,7 @@ int barchan_runtime_pump(barchan_runtime *rt, int timeout_ms, barchan_error *err
         return bc_error_set(err, BARCHAN_EBUSY,
                             "the runtime cannot be pumped from inside one of its callbacks");
     }
-    return pump(rt, timeout_ms < 0 ? NO_LIMIT : timeout_ms);
+    return pump(rt, timeout_ms < 0 ? NO_LIMIT : timeout_ms, true);
 }
 
 int bc_runtime_may_wait(barchan_runtime *rt, barchan_error *err)
@@ -236,7 +238,7 @@ int bc_runtime_wait(barchan_runtime *rt, const int *done, barchan_error *err)
     int rc = bc_runtime_may_wait(rt, err);
     if (rc < 0) return rc;
     while (rc == 0 && !*done) {
-        pump(rt, NO_LIMIT_NOR_SIGNAL);
+        pump(rt, NO_LIMIT, false);
         rc = bc_runtime_check(rt, err);
     }
     return *done ? 0 : rc;
@@ -343,7 +345,7 @@ static void end_everything(barchan_runtime *rt)
     rt->dispatching--;
     int64_t deadline = bc_clock_ms() + BC_DESTROY_WAIT_MS;
     while (rt->holds > 0 && bc_clock_ms() < deadline)
-        pump(rt, 50);
+        pump(rt, 50, false);
     rt->dispatching++;
     for (int i = BC_ROOM_COUNT - 1; i >= 0; i--) {
         void *data = rt->rooms[i].data;

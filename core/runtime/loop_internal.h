@@ -17,8 +17,8 @@ struct barchan_runtime {
     bc_defer ready; /* list head: what the next dispatch runs, in order */
     int dispatching;
     int pumping;  /* inside uv_run or a dispatch: no kick is needed */
-    int waiting;  /* inside a uv_run that waits, which looks at its timers before that: what one of
-                     them schedules must not wait, too */
+    int waiting;  /* inside a uv_run that waits: it calls its timers first, and what one of them
+                     schedules must not wait until something else happens, so it ends the wait */
     int changed;  /* a watch changed since libuv last saw them */
     int told;     /* the host's loop has been told that something is due */
     int ending;   /* being destroyed: nothing new may begin */

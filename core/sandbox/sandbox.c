@@ -251,7 +251,8 @@ static void on_channel_end(void *ud, const barchan_error *why)
     }
 }
 
-const bc_channel_handler bc_sandbox_channel = {.on_frame = on_frame, .on_end = on_channel_end};
+const bc_channel_handler bc_sandbox_channel = {
+    .on_frame = on_frame, .on_end = on_channel_end, .asks = 1};
 const bc_channel_handler bc_sandbox_held_channel = {
     .on_frame = on_frame, .on_end = on_channel_end, .max_of = bc_held_max_from_holder};
 

@@ -26,7 +26,7 @@ int count_fds(void);
 int count_mounts(void);
 int64_t monotonic_ms(void);
 int is_root(void);
-/* Whether control groups can be made here; with delegated ones an ordinary user could, too. */
+/* Whether the sandboxes of this user have control groups here: as root, where they can be made. */
 int has_groups(void);
 /* Counted and explained in the summary of the tests; 1. */
 int skip(const char *why);
