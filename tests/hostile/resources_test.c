@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -90,8 +91,9 @@ static int is_full(void *ud)
     return exec_ended(ud) || barchan_file_exists(sbx, "/tmp/filled", NULL) == 1;
 }
 
-/* How many it got, and why no more; the reason tells whether it lived to say so. */
-static barchan_exec_reason fill(const char *kind, int *count, char why[32])
+/* How many it got, and why no more; the reason tells whether it lived to say so. One that got more
+ * than `most` is not let go by itself: somebody has to notice. */
+static barchan_exec_reason fill(const char *kind, int most, int *count, char why[32])
 {
     struct ended e = {0};
     barchan_process *process;
@@ -111,16 +113,16 @@ static barchan_exec_reason fill(const char *kind, int *count, char why[32])
     other_sandbox_works();
     host_works();
     barchan_process_read(process, BARCHAN_STREAM_OUT, 0, said, sizeof said - 1, &chunk, NULL);
-    if (barchan_process_result(process) == NULL) {
+    *count = 0;
+    strcpy(why, "");
+    sscanf(said, "%d %31s", count, why);
+    if (barchan_process_result(process) == NULL && *count <= most) {
         ck_assert_int_eq(barchan_file_remove(sbx, "/tmp/filled", 0, &err), 0);
     }
     ck_assert_int_eq(barchan_process_wait(process, 20000, NULL), 1);
     barchan_exec_reason reason = barchan_process_result(process)->reason;
     barchan_process_destroy(process);
     sh_says("rm -rf /tmp/filled /dev/shm/*; echo next", "next\n");
-    *count = 0;
-    strcpy(why, "");
-    sscanf(said, "%d %31s", count, why);
     printf("%-16s %d, %s, %s\n", kind, *count, why, barchan_exec_reason_name(reason));
     return reason;
 }
@@ -130,7 +132,7 @@ static void is_held(const char *kind, int at_most, const char *whys)
 {
     int count;
     char why[32], word[40];
-    barchan_exec_reason reason = fill(kind, &count, why);
+    barchan_exec_reason reason = fill(kind, INT_MAX, &count, why);
     snprintf(word, sizeof word, " %s ", why);
     ck_assert_msg(reason == BARCHAN_EXEC_EXITED || reason == BARCHAN_EXEC_PIDS, "%s: %s", kind,
                   barchan_exec_reason_name(reason));
@@ -167,7 +169,7 @@ START_TEST(queues)
     /* They are files of no folder, which Landlock's rules name none of. */
     int count, landlocked = strstr(status_of(sbx).layers, "\"landlock\":\"version") != NULL;
     char why[32];
-    fill("posix_queues", &count, why);
+    fill("posix_queues", INT_MAX, &count, why);
     ck_assert_str_eq(why, landlocked ? "EACCES" : "EMFILE");
     ck_assert_int_eq(count > 0, !landlocked);
 }
@@ -193,8 +195,10 @@ START_TEST(memory)
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         int count;
         char why[32];
-        barchan_exec_reason reason = fill(kinds[i].kind, &count, why);
-        /* As core/guest/README.md says; and a machine without huge pages has none to give. */
+        /* As core/guest/README.md says: a fast one passes the limit for a moment where process 1
+         * looks. A machine without huge pages has none to give. */
+        int most = counted || !kinds[i].watched ? INT_MAX : 16;
+        barchan_exec_reason reason = fill(kinds[i].kind, most, &count, why);
         if (!counted && !kinds[i].watched && skip(kinds[i].kind)) continue;
         if (strcmp(kinds[i].kind, "huge") == 0 && count == 0 && reason == BARCHAN_EXEC_EXITED &&
             skip("no huge pages here"))
