@@ -79,9 +79,9 @@ static bool report_on(bc_intercept *x, const bc_secret_report *report)
     const bc_relay *relay = x->relay;
     for (size_t i = 0; i < report->count; i++) {
         bc_secret_note note = report->notes[i].note;
-        if (!report->refused || note == BC_SECRET_OUTSIDE)
+        if (!report->refused || bc_secret_is_stray(note))
             bc_secret_tell(relay, report->notes[i].secret, note);
-        if (note == BC_SECRET_OUTSIDE && report->notes[i].secret != NULL) {
+        if (bc_secret_is_stray(note)) {
             x->strays_told |= 1u << (report->notes[i].secret - relay->egress->secrets->list);
         }
     }
@@ -96,6 +96,9 @@ static bool report_on(bc_intercept *x, const bc_secret_report *report)
 static void pass_head(bc_intercept *x, const bc_request_head *head, const char *data)
 {
     bc_secret_report report;
+    const bc_secrets *secrets = x->relay->egress->secrets;
+    const bc_secret_choice choice = {x->host->secrets, x->host->count, secrets->list,
+                                     secrets->count, x->host->port};
     char *memory = bc_secret_alloc(MAX_HEAD + 1);
     bc_buf out = {.mem = memory, .cap = MAX_HEAD + 1, .max = MAX_HEAD}; /* so it never grows */
     x->strays_told = 0;
@@ -103,8 +106,7 @@ static void pass_head(bc_intercept *x, const bc_request_head *head, const char *
     bc_redactor_forget(&x->strays);
     if (memory == NULL) {
         deny(x, "out of memory");
-    } else if (bc_secret_head_rewrite(x->host->secrets, x->host->count, x->host->port, head, data,
-                                      &out, &report) < 0) {
+    } else if (bc_secret_head_rewrite(&choice, head, data, &out, &report) < 0) {
         deny(x, "the request's head is too long");
     } else if (report_on(x, &report)) {
         bc_response_expect(&x->response, strcmp(head->method, "HEAD") == 0, x->last);
@@ -113,7 +115,7 @@ static void pass_head(bc_intercept *x, const bc_request_head *head, const char *
     bc_secret_free(memory, MAX_HEAD + 1);
 }
 
-static void pass_body(bc_intercept *x, const char *data, size_t len)
+static void look_for_strays(bc_intercept *x, const char *data, size_t len)
 {
     const bc_secrets *secrets = x->relay->egress->secrets;
     bc_redactor_look(&x->strays, data, len);
@@ -124,6 +126,12 @@ static void pass_body(bc_intercept *x, const char *data, size_t len)
         x->strays_told |= bit;
     }
     x->strays.hits = 0;
+}
+
+static void pass_body(bc_intercept *x, const char *data, size_t len)
+{
+    /* A server may end its answer with the body that it answers. */
+    if (x->response.begun) bc_response_hurry(&x->response);
     if (bc_intercept_write(x, OUTER, data, len) < 0) bc_relay_abort(x->relay);
 }
 
@@ -133,8 +141,10 @@ static size_t measure_body(bc_intercept *x, bc_sniff *seen)
     const char *data = bc_buf_data(&x->request);
     size_t all = 0, used, len = x->request.len;
     while (all < len && all < BC_INTERCEPT_PIECE && !bc_request_stream_is_between(&x->requests)) {
+        bool is_data = bc_request_stream_in_data(&x->requests);
         *seen = bc_request_stream_step(&x->requests, data + all, len - all, &used);
         if (*seen == BC_SNIFF_BAD || used == 0) break;
+        if (is_data) look_for_strays(x, data + all, used);
         all += used;
     }
     return all;

@@ -24,6 +24,7 @@ typedef struct pattern {
  * and no text can be written that takes long. */
 struct bc_patterns {
     unsigned refs;
+    bool secret;
     pattern *list;
     size_t count, longest;
     size_t window; /* WINDOW, or what the shortest pattern has */
@@ -103,15 +104,29 @@ static int learn(bc_patterns *patterns)
     return 0;
 }
 
-bc_patterns *bc_patterns_create(const bc_pattern_source *sources, size_t count)
+static void *reserve(const bc_patterns *patterns, size_t len)
+{
+    return patterns->secret ? bc_secret_alloc(len) : calloc(1, len + 1);
+}
+
+static void release(const bc_patterns *patterns, void *memory, size_t len)
+{
+    if (patterns->secret)
+        bc_secret_free(memory, len);
+    else
+        free(memory);
+}
+
+bc_patterns *bc_patterns_create(const bc_pattern_source *sources, size_t count, bool secret)
 {
     bc_patterns *patterns = calloc(1, sizeof *patterns);
     if (patterns == NULL) return NULL;
     patterns->refs = 1;
+    patterns->secret = secret;
     patterns->window = WINDOW;
     for (size_t i = 0; i < count; i++)
         patterns->memory_len += sources[i].len + 6 * (BC_BASE64_LENGTH(sources[i].len) + 4);
-    patterns->memory = bc_secret_alloc(patterns->memory_len);
+    patterns->memory = reserve(patterns, patterns->memory_len);
     patterns->list = calloc(count * FORMS + 1, sizeof *patterns->list);
     size_t used = 0;
     for (size_t i = 0; patterns->memory != NULL && patterns->list != NULL && i < count; i++)
@@ -132,7 +147,7 @@ bc_patterns *bc_patterns_ref(bc_patterns *patterns)
 void bc_patterns_unref(bc_patterns *patterns)
 {
     if (patterns == NULL || --patterns->refs > 0) return;
-    bc_secret_free(patterns->memory, patterns->memory_len);
+    release(patterns, patterns->memory, patterns->memory_len);
     free(patterns->list);
     free(patterns);
 }
@@ -147,7 +162,7 @@ static size_t room(const bc_redactor *redactor)
 int bc_redactor_init(bc_redactor *redactor, bc_patterns *patterns)
 {
     *redactor = (bc_redactor){.patterns = bc_patterns_ref(patterns)};
-    redactor->bytes = bc_secret_alloc(2 * room(redactor));
+    redactor->bytes = reserve(patterns, 2 * room(redactor));
     if (redactor->bytes == NULL) {
         bc_redactor_clear(redactor);
         return BARCHAN_ENOMEM;
@@ -159,7 +174,7 @@ int bc_redactor_init(bc_redactor *redactor, bc_patterns *patterns)
 void bc_redactor_clear(bc_redactor *redactor)
 {
     if (redactor->patterns == NULL) return;
-    bc_secret_free(redactor->bytes, 2 * room(redactor));
+    release(redactor->patterns, redactor->bytes, 2 * room(redactor));
     bc_patterns_unref(redactor->patterns);
     *redactor = (bc_redactor){.patterns = NULL};
 }

@@ -15,6 +15,7 @@
 #ifndef BC_EGRESS_REDACTOR_H
 #define BC_EGRESS_REDACTOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include "base/buf.h"
 
@@ -31,8 +32,10 @@ typedef struct bc_pattern_source {
     int base64;   /* its base64 forms, too */
 } bc_pattern_source;
 
-/* Copies the sources into memory of bc_secret_alloc. NULL: out of memory. One reference. */
-bc_patterns *bc_patterns_create(const bc_pattern_source *sources, size_t count);
+/* Copies the sources. `secret`: into memory of bc_secret_alloc, as do those who search for them
+ * with what they hold back; that may be locked, of which there is little. NULL: out of memory. One
+ * reference. */
+bc_patterns *bc_patterns_create(const bc_pattern_source *sources, size_t count, bool secret);
 bc_patterns *bc_patterns_ref(bc_patterns *patterns);
 void bc_patterns_unref(bc_patterns *patterns); /* NULL is ignored */
 

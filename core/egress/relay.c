@@ -96,11 +96,12 @@ void bc_relay_close(bc_relay *relay)
     let_go(relay);
 }
 
-/* Its close tells the other end at once. */
+/* Tells the other end at once, whoever else holds the socket. A close that does not linger would be
+ * none: the goodbye of a shutdown before it would have said that all is well. */
 static void reset(int fd)
 {
-    static const struct linger none = {.l_onoff = 1, .l_linger = 0};
-    setsockopt(fd, SOL_SOCKET, SO_LINGER, &none, sizeof none);
+    static const struct sockaddr none = {.sa_family = AF_UNSPEC};
+    connect(fd, &none, sizeof none);
 }
 
 void bc_relay_abort(bc_relay *relay)

@@ -83,6 +83,11 @@ bc_sniff bc_request_stream_step(bc_request_stream *stream, const char *data, siz
     return BC_SNIFF_MORE;
 }
 
+bool bc_request_stream_in_data(const bc_request_stream *stream)
+{
+    return stream->state == BODY || stream->state == CHUNK;
+}
+
 bool bc_request_stream_answer(bc_request_stream *stream, const char *data, size_t len)
 {
     static const char agreed[] = "HTTP/1.1 101";

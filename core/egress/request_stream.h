@@ -38,6 +38,8 @@ static inline bool bc_request_stream_is_between(const bc_request_stream *stream)
 {
     return stream->state == 0 && !stream->opaque;
 }
+/* The next byte is one of a body, and not of its framing. */
+bool bc_request_stream_in_data(const bc_request_stream *stream);
 /* `data` is what was not passed on yet. See above. */
 bc_sniff bc_request_stream_step(bc_request_stream *stream, const char *data, size_t len,
                                 size_t *used);

@@ -289,7 +289,7 @@ static int end_body(bc_response_stream *stream, bc_buf *out, bool chunked)
         /* Whatever it is, lest its absence answers guesses. */
         bc_redactor_forget(&stream->redactor);
         stream->broken = true;
-        return refuse(stream, "the program said no more before the answer's end");
+        return refuse(stream, "the program may have chosen where the answer ends");
     }
     int rc = bc_redactor_end(&stream->redactor, chunked ? &stream->part : out);
     if (rc == 0 && chunked) rc = write_chunk(stream, out);

@@ -43,9 +43,9 @@ void bc_response_clear(bc_response_stream *stream); /* zeroed is fine */
 /* A request is on its way: exactly one answer is expected. `closes`: it is the connection's last.
  */
 void bc_response_expect(bc_response_stream *stream, bool head_only, bool closes);
-/* The server hears that the program says no more: where the answers end from now on, but for one
- * whose length is known already, the program may have chosen, and so they break off before what is
- * held back. */
+/* The server hears that the program says no more, or more of the request that it is answering:
+ * where the answers end from now on, but for one whose length is known already, the program may
+ * have chosen, and so they break off before what is held back. */
 void bc_response_hurry(bc_response_stream *stream);
 /* The values have changed: from here on these are taken out, in the midst of an answer, too.
  * Negative: out of memory. */

@@ -12,6 +12,8 @@ typedef struct span {
 typedef struct rewrite {
     const bc_secret *const *secrets;
     size_t count;
+    const bc_secret *all;
+    size_t all_count;
     unsigned port;
     const bc_request_head *head;
     span target;
@@ -157,12 +159,31 @@ static bool is_guarded(const rewrite *r, span name)
     return false;
 }
 
+static bool is_bound(const rewrite *r, const bc_secret *secret)
+{
+    size_t i = 0;
+    while (i < r->count && r->secrets[i] != secret)
+        i++;
+    return i < r->count;
+}
+
+/* Of other hosts. */
+static void look_for_others(const rewrite *r, span text)
+{
+    for (size_t i = 0; i < r->all_count; i++) {
+        const bc_secret *secret = &r->all[i];
+        if (!is_bound(r, secret) && bc_secret_is_in(secret, text.data, text.len))
+            note(r->report, secret, BC_SECRET_UNSAFE);
+    }
+}
+
 static void look_for_strays(const rewrite *r, span text)
 {
     for (size_t i = 0; i < r->count; i++) {
         if (bc_secret_is_in(r->secrets[i], text.data, text.len))
             note(r->report, r->secrets[i], BC_SECRET_OUTSIDE);
     }
+    look_for_others(r, text);
 }
 
 /* ---- authorization ---- */
@@ -193,6 +214,7 @@ static int choose(const rewrite *r, span name, span value)
         note(r->report, secret, its_own ? BC_SECRET_MALFORMED : BC_SECRET_OUTSIDE);
         known = true;
     }
+    look_for_others(r, value);
     if (!known) note(r->report, NULL, BC_SECRET_OWN);
     return -1;
 }
@@ -305,18 +327,23 @@ static void decide(const rewrite *r)
     for (size_t i = 0; i < report->count; i++) {
         bc_secret_note what = report->notes[i].note;
         bool always = what == BC_SECRET_TWICE;
-        if (what == BC_SECRET_USED || what == BC_SECRET_OUTSIDE || !(always || strict)) continue;
+        if (what == BC_SECRET_USED || bc_secret_is_stray(what) || !(always || strict)) continue;
         if (!report->refused || always) report->cause = i;
         report->refused = true;
         if (always) return;
     }
 }
 
-int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count, unsigned port,
-                           const bc_request_head *head, const char *data, bc_buf *out,
-                           bc_secret_report *report)
+int bc_secret_head_rewrite(const bc_secret_choice *choice, const bc_request_head *head,
+                           const char *data, bc_buf *out, bc_secret_report *report)
 {
-    rewrite r = {.secrets = secrets, .count = count, .port = port, .head = head, .report = report};
+    rewrite r = {.secrets = choice->bound,
+                 .count = choice->bound_count,
+                 .all = choice->all,
+                 .all_count = choice->all_count,
+                 .port = choice->port,
+                 .head = head,
+                 .report = report};
     size_t at = 0;
     int rc = 0;
     *report = (bc_secret_report){.count = 0};

@@ -31,6 +31,13 @@ typedef enum bc_secret_note {
     BC_SECRET_NOTE_COUNT
 } bc_secret_note;
 
+/* Whether it is of a placeholder where no value could be put in, which is told and changes nothing.
+ */
+static inline bool bc_secret_is_stray(bc_secret_note note)
+{
+    return note == BC_SECRET_OUTSIDE || note == BC_SECRET_UNSAFE;
+}
+
 /* Each once: one that is lost could be the refusal. */
 #define BC_SECRET_MAX_NOTES (BC_SECRET_MAX * BC_SECRET_NOTE_COUNT)
 
@@ -51,11 +58,17 @@ void bc_secret_note_text(const bc_secret *secret, bc_secret_note note, char *tex
 /* Whether a field of this name can carry no secret: it is taken out of every request. */
 bool bc_secret_is_never_sent(const char *field, size_t len);
 
-/* Appends the head to send to `out`, whose memory the caller wipes. `secrets`: those that are bound
- * to the host, which the head names, and port; at least one. `data`: head->head_len bytes. 0, or
- * the buffer's failure. */
-int bc_secret_head_rewrite(const bc_secret *const *secrets, size_t count, unsigned port,
-                           const bc_request_head *head, const char *data, bc_buf *out,
-                           bc_secret_report *report);
+typedef struct bc_secret_choice {
+    const bc_secret *const *bound; /* to the host, which the head names, and port; at least one */
+    size_t bound_count;
+    const bc_secret *all; /* of the sandbox, these among them */
+    size_t all_count;
+    unsigned port;
+} bc_secret_choice;
+
+/* Appends the head to send to `out`, whose memory the caller wipes. `data`: head->head_len bytes.
+ * 0, or the buffer's failure. */
+int bc_secret_head_rewrite(const bc_secret_choice *choice, const bc_request_head *head,
+                           const char *data, bc_buf *out, bc_secret_report *report);
 
 #endif

@@ -101,9 +101,9 @@ static int learn(bc_secrets *secrets, barchan_error *err)
             values[count++] = (bc_pattern_source){s->older[k].data, s->older[k].len, tag, 1};
         placeholders[i] = (bc_pattern_source){s->placeholder, BC_PLACEHOLDER_LENGTH, tag, 0};
     }
-    bc_patterns *learnt = bc_patterns_create(values, count);
+    bc_patterns *learnt = bc_patterns_create(values, count, true);
     if (secrets->placeholders == NULL) {
-        secrets->placeholders = bc_patterns_create(placeholders, secrets->count);
+        secrets->placeholders = bc_patterns_create(placeholders, secrets->count, false);
     }
     if (learnt == NULL || secrets->placeholders == NULL) {
         bc_patterns_unref(learnt);

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         if (data[i] < ' ' || data[i] > '~') return 0;
     }
     const bc_pattern_source source = {data, value_len, 0, 1};
-    bc_patterns *patterns = bc_patterns_create(&source, 1);
+    bc_patterns *patterns = bc_patterns_create(&source, 1, true);
     if (patterns == NULL) abort();
     bc_buf whole, cut;
     int rc = run(patterns, line + 1, len, len + 1, &whole);

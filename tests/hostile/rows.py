@@ -19,7 +19,9 @@ PLACES = {  # by the heading that the rows stand under; "" for all
     "": {
         "probe": "hostile/probe_*.c", "hostile": "hostile/hostile_test.c", "storm": "hostile/storm_test.c",
         "resources": "hostile/resources_test.c", "posture_test": "hostile/posture_test.c",
-        "network": "integration/sandbox_network_test.c", "network_flow": "integration/sandbox_network_flow_test.c",
+        "network": "integration/sandbox_network_test.c", "network_bulk": "integration/sandbox_network_bulk_test.c",
+        "network_end": "integration/sandbox_network_end_test.c",
+        "network_flow": "integration/sandbox_network_flow_test.c",
         "network_hostile": "integration/sandbox_network_hostile_test.c",
         "network_storm": "integration/sandbox_network_storm_test.c",
         "programs": "integration/test_network.py", "world": "integration/test_network_names.py",

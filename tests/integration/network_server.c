@@ -22,6 +22,7 @@ struct net_server {
     int accepted, open; /* atomic */
     long received;      /* likewise */
     int heard_other;    /* likewise */
+    int resets;         /* likewise */
     int count;
     struct peer {
         net_server *server;
@@ -44,6 +45,7 @@ static int send_all(int fd, const char *data, size_t len)
 static ssize_t receive(const struct peer *peer, char *data, size_t cap)
 {
     ssize_t n = recv(peer->fd, data, cap, 0);
+    if (n < 0) __atomic_add_fetch(&peer->server->resets, 1, __ATOMIC_SEQ_CST);
     if (n <= 0) return n;
     __atomic_add_fetch(&peer->server->received, n, __ATOMIC_SEQ_CST);
     if (memmem(data, (size_t)n, "other.example", 13) != NULL) {
@@ -95,6 +97,15 @@ static void give(const struct peer *peer)
     }
 }
 
+/* A reset once it is asked to go on. */
+static void break_off(const struct peer *peer)
+{
+    char data[64];
+    send_all(peer->fd, "220 so far\n", 11);
+    if (receive(peer, data, sizeof data) <= 0) return;
+    connect(peer->fd, &(struct sockaddr){.sa_family = AF_UNSPEC}, sizeof(struct sockaddr));
+}
+
 static void *serve(void *ud)
 {
     struct peer *peer = ud;
@@ -108,6 +119,7 @@ static void *serve(void *ud)
     case NET_GREET: send_all(peer->fd, "220 hello\n", 10); /* fall through */
     case NET_ECHO: echo(peer); break;
     case NET_SOURCE: give(peer); break;
+    case NET_BREAK: break_off(peer); break;
     case NET_DEAF: poll(&(struct pollfd){.fd = peer->fd, .events = POLLRDHUP}, 1, -1); break;
     }
     shutdown(peer->fd, SHUT_RDWR);
@@ -179,6 +191,11 @@ int net_open(const net_server *server)
 long net_received(const net_server *server)
 {
     return __atomic_load_n(&server->received, __ATOMIC_SEQ_CST);
+}
+
+int net_resets(const net_server *server)
+{
+    return __atomic_load_n(&server->resets, __ATOMIC_SEQ_CST);
 }
 
 int net_heard_other(const net_server *server)

@@ -8,6 +8,7 @@ typedef enum net_kind {
     NET_SWITCH, /* agrees to another protocol when something comes, then echoes */
     NET_GREET,  /* says "220 hello\n" first, then echoes */
     NET_SOURCE, /* reads a number and a newline, sends so many bytes: 0 to 250, again and again */
+    NET_BREAK,  /* says "220 so far\n" first, and resets when something comes */
     NET_DEAF    /* reads nothing, until the client has ended */
 } net_kind;
 
@@ -23,6 +24,8 @@ int net_accepted(const net_server *server);
 int net_open(const net_server *server);
 /* Bytes that it has read. */
 long net_received(const net_server *server);
+/* Clients that have reset their connection, rather than ended it. */
+int net_resets(const net_server *server);
 /* Whether "other.example" was among them, in one piece. */
 int net_heard_other(const net_server *server);
 /* Ends it and its connections. */

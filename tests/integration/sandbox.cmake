@@ -59,7 +59,7 @@ barchan_sandbox_test(limits)
 barchan_sandbox_test(mounts)
 # Networks: as on this machine, with connections that the channel carries, and in a computer that a
 # program leads to. What becomes of secrets does not depend on the way; one is enough for them.
-foreach(name network network_bulk network_flow network_hostile network_rules network_storm)
+foreach(name network network_bulk network_end network_flow network_hostile network_rules network_storm)
   barchan_sandbox_test(${name})
   foreach(way carried command)
     barchan_sandbox_test_by(${way} ${name})

@@ -1,5 +1,4 @@
-/* Connections of a sandbox as they live: what flows, what is counted, what is asked, how they end.
- */
+/* Connections of a sandbox as they live: what flows, what is counted, what is asked. */
 #include "network_support.h"
 
 #include <stdio.h>
@@ -354,63 +353,6 @@ START_TEST(an_event_may_end_its_sandbox)
 }
 END_TEST
 
-/* ---- the end ---- */
-
-static int all_closed(void *ud)
-{
-    return net_accepted(ud) > 0 && net_open(ud) == 0;
-}
-
-static int one_open(void *ud)
-{
-    barchan_network_usage usage;
-    (void)ud;
-    ck_assert_int_eq(barchan_sandbox_network(sbx, &usage, NULL), 0);
-    int is = usage.count == 1 && usage.hosts[0].connections == 1 && usage.open == 1;
-    barchan_network_usage_clear(&usage);
-    return is;
-}
-
-START_TEST(connections_end_with_the_sandbox)
-{
-    serve_kind(NET_ECHO);
-    make_usual_sandbox();
-    char command[128];
-    snprintf(command, sizeof command,
-             "bash -c 'exec 3<>/dev/tcp/served.example/%d; echo x >&3; sleep 60'",
-             net_port(server));
-    ended = (struct ended){0};
-    ck_assert_int_eq(
-        barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = command), note_end, &ended, NULL),
-        0);
-    ck_assert(wait_until(one_open, NULL, 10000));
-    barchan_sandbox_terminate(sbx);
-    ck_assert(wait_until(all_closed, server, 10000));
-    ck_assert(wait_until(exec_ended, &ended, 10000));
-    barchan_network_usage usage;
-    ck_assert_int_eq(barchan_sandbox_network(sbx, &usage, NULL), 0);
-    ck_assert_uint_eq(usage.open, 0);
-    ck_assert_uint_eq(usage.hosts[0].connections, 1);
-    barchan_network_usage_clear(&usage);
-}
-END_TEST
-
-START_TEST(a_killed_command_takes_its_connections)
-{
-    serve_kind(NET_ECHO);
-    make_usual_sandbox();
-    char command[128];
-    snprintf(command, sizeof command,
-             "bash -c 'exec 3<>/dev/tcp/served.example/%d; echo x >&3; sleep 60'",
-             net_port(server));
-    barchan_exec_result result =
-        run(OPTIONS(.command = command, .timeout_ms = 1000, .grace_ms = -1));
-    ck_assert_int_eq(result.reason, BARCHAN_EXEC_TIMEOUT);
-    barchan_exec_result_clear(&result);
-    ck_assert(wait_until(all_closed, server, 10000));
-}
-END_TEST
-
 int main(void)
 {
     const TTest *const tests[] = {a_server_may_speak_first,
@@ -427,8 +369,6 @@ int main(void)
                                   a_question_may_end_its_sandbox,
                                   each_connection_is_told,
                                   an_event_may_end_its_sandbox,
-                                  connections_end_with_the_sandbox,
-                                  a_killed_command_takes_its_connections,
                                   NULL};
     Suite *suite = suite_create("network_flow");
     add_tests(suite, "network_flow", setup_network, teardown_network, tests);

@@ -124,6 +124,18 @@ START_TEST(frames_are_written_anew)
 }
 END_TEST
 
+/* Wherever a program's chunks end. */
+START_TEST(a_placeholder_in_two_chunks_is_told)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    put_raw("send(head('POST /', 'Transfer-Encoding: chunked\\r\\n'))\n"
+            "for part in TOKEN[:9], TOKEN[9:], '': send(f'{len(part):x}\\r\\n{part}\\r\\n')\n"
+            "print(receive())\n");
+    shell("python3 raw.py $AT", "served");
+    ck_assert_int_eq(told("stands outside"), 1);
+}
+END_TEST
+
 /* A record for each chunk, and three for its line, byte and end, would keep everybody waiting. */
 START_TEST(a_body_in_tiny_chunks_is_gathered)
 {
@@ -195,20 +207,37 @@ START_TEST(an_answer_that_breaks_off_in_a_value)
 }
 END_TEST
 
-/* A server ends its answer where it is told that its client says no more. */
-START_TEST(a_program_does_not_choose_where_an_answer_ends)
+/* A server ends its answer where it is told that its client says no more, or where the request's
+ * body does: how it is asked, and how it is ended. */
+static void does_not_choose_the_end(const char *ask, const char *end)
 {
+    char program[2048];
     make_secret_sandbox(SECRET(.name = NULL));
-    put_raw(BY_HAND "c.write(head('GET /hurried', auth()).encode())\n"
-                    "got = until(c.read, 4096).decode()\n"
-                    "say_no_more(); s.settimeout(9)\n"
-                    "try:\n"
-                    "    while piece := until(c.read, 4096): got += piece.decode()\n"
-                    "except OSError as e: got += '<cut off>'\n"
-                    "print(got)\n");
+    snprintf(program, sizeof program,
+             BY_HAND "c.write(%s.encode())\n"
+                     "got = until(c.read, 4096).decode()\n"
+                     "%s; s.settimeout(9)\n"
+                     "try:\n"
+                     "    while piece := until(c.read, 4096): got += piece.decode()\n"
+                     "except OSError as e: got += '<cut off>'\n"
+                     "print(got)\n",
+             ask, end);
+    put_raw(program);
     shell("python3 raw.py $AT > out 2>&1; cat out", "200 OK");
     shell("grep -c s3cr3t out; grep -c '^0' out; tail -n 1 out", "0\n0\n<cut off>\n");
     ck_assert_int_eq(told("failed served.example"), 1);
+}
+
+START_TEST(a_last_word_does_not_choose_where_an_answer_ends)
+{
+    does_not_choose_the_end("head('GET /hurried', auth())", "say_no_more()");
+}
+END_TEST
+
+START_TEST(a_body_does_not_choose_where_an_answer_ends)
+{
+    does_not_choose_the_end("head('POST /hurried', auth() + 'Transfer-Encoding: chunked\\r\\n')",
+                            "c.write(b'0\\r\\n\\r\\n'); s.sendall(o.read())");
 }
 END_TEST
 
@@ -371,9 +400,11 @@ int main(void)
 {
     const TTest *const tests[] = {a_request_with_a_body_is_the_last,
                                   a_body_in_tiny_chunks_is_gathered,
+                                  a_placeholder_in_two_chunks_is_told,
                                   what_nobody_waits_for_is_given_up,
                                   an_answer_that_breaks_off_in_a_value,
-                                  a_program_does_not_choose_where_an_answer_ends,
+                                  a_last_word_does_not_choose_where_an_answer_ends,
+                                  a_body_does_not_choose_where_an_answer_ends,
                                   keys_are_not_updated_without_end,
                                   nothing_but_tls,
                                   a_body_that_is_not_read_hides_no_request,

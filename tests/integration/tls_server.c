@@ -164,7 +164,7 @@ static int answer(struct peer *peer, SSL *ssl, const char *request, size_t len)
         snprintf(field, sizeof field, "%zx\r\n%.*s\r\n", strlen(value) - 2, (int)strlen(value) - 2,
                  value);
         put_text(ssl, field);
-        SSL_read(ssl, value, sizeof value); /* until it is told that its client says no more */
+        SSL_read(ssl, value, sizeof value); /* until its client says more, or no more */
         put_text(ssl, "0\r\n\r\n");
         return END;
     } else if (strncmp(path, "/wait", 5) == 0) {
@@ -186,7 +186,9 @@ static size_t whole_request(const char *text)
     const char *end = strstr(text, "\r\n\r\n");
     if (end == NULL) return 0;
     const char *field = strcasestr(text, "\r\nContent-Length: "), *path = strchr(text, '/');
-    if (path != NULL && strncmp(path, "/unread", 7) == 0) return (size_t)(end - text) + 4;
+    bool head_only =
+        path != NULL && (strncmp(path, "/unread", 7) == 0 || strncmp(path, "/hurried", 8) == 0);
+    if (head_only) return (size_t)(end - text) + 4;
     size_t body = field != NULL && field < end ? strtoul(field + 18, NULL, 10) : 0;
     size_t head = (size_t)(end - text) + 4;
     const char *chunked = strcasestr(text, "\r\nTransfer-Encoding: chunked\r\n");

@@ -10,6 +10,7 @@
  *     /log          "so far", and after a request for /now all that it was sent, by anybody
  *     /once         "served", and ends when the next request comes
  *     /broken       as /echo/end, but breaks off two bytes before the end of Authorization
+ *     /hurried      Authorization but for two bytes, and the answer's end when its client says more
  *     /wait         says nothing until its client has gone, and then has seen "<gone>"
  *     anything else "served"
  */

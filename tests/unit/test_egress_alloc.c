@@ -88,7 +88,7 @@ static int use_secret(barchan_error *err)
     bc_buf_init(&out, 4096);
     int rc = bc_secret_read(&secret, &given, err);
     const bc_pattern_source source = {"0123456789abcdef", 16, 0, 1};
-    bc_patterns *patterns = rc < 0 ? NULL : bc_patterns_create(&source, 1);
+    bc_patterns *patterns = rc < 0 ? NULL : bc_patterns_create(&source, 1, true);
     if (rc == 0 && patterns == NULL) rc = BARCHAN_ENOMEM;
     if (rc == 0) rc = bc_response_init(&stream, patterns);
     bc_response_expect(&stream, false, false);

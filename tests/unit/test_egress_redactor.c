@@ -10,7 +10,7 @@
 static bc_patterns *patterns_of(const char *value, int base64)
 {
     const bc_pattern_source source = {value, strlen(value), 3, base64};
-    bc_patterns *patterns = bc_patterns_create(&source, 1);
+    bc_patterns *patterns = bc_patterns_create(&source, 1, true);
     ck_assert_ptr_nonnull(patterns);
     return patterns;
 }
@@ -63,7 +63,7 @@ START_TEST(values_that_overlap_themselves_and_each_other)
     const bc_pattern_source two[] = {{"abcdefghijklmnopqrst", 20, 0, 0},
                                      {"mnopqrstuvwxyz0123", 18, 1, 0},
                                      {"ghijklmn", 8, 2, 0}};
-    patterns = bc_patterns_create(two, 3);
+    patterns = bc_patterns_create(two, 3, true);
     becomes(patterns, "-abcdefghijklmnopqrstuvwxyz0123-", "-******************************-");
     becomes(patterns, "-abcdefghijklmnop-", "-abcdef********op-");
     bc_patterns_unref(patterns);

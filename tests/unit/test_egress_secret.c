@@ -184,7 +184,7 @@ START_TEST(nothing_is_left_of_a_value)
     ck_assert_int_eq(count_in_memory(value, 200), 1);
     has(0, GIVEN(.name = "A", .value = value, .user = "robot"));
     const bc_pattern_source source = {secrets[0].value.data, 200, 0, 1};
-    bc_patterns *patterns = bc_patterns_create(&source, 1);
+    bc_patterns *patterns = bc_patterns_create(&source, 1, true);
     ck_assert_int_eq(count_in_memory(value, 200), 3);
     bc_patterns_unref(patterns);
     forget_secrets();

@@ -25,7 +25,8 @@ static const char *rewrite(size_t count, const char *lines)
     bc_request_head read;
     ck_assert_int_eq(bc_request_head_read(head, len, &read), BC_SNIFF_DONE);
     bc_buf out = {.mem = memory, .cap = sizeof memory, .max = sizeof memory - 1};
-    ck_assert_int_eq(bc_secret_head_rewrite(list, count, 443, &read, head, &out, &report), 0);
+    const bc_secret_choice choice = {list, count, secrets, 2, 443};
+    ck_assert_int_eq(bc_secret_head_rewrite(&choice, &read, head, &out, &report), 0);
     ck_assert_uint_eq(strlen(memory), out.len);
     ck_assert_int_eq(bc_request_head_read(memory, out.len, &read), BC_SNIFF_DONE);
     return memory;
@@ -126,6 +127,27 @@ START_TEST(elsewhere_it_stays_a_word)
     ck_assert_int_eq(notes(BC_SECRET_MALFORMED), 1);
     ck_assert_str_eq(rewrite(1, LINE "Authorization: Bearer mine\r\n\r\n"), LINE END);
     ck_assert_int_eq(notes(BC_SECRET_OWN), 1);
+}
+END_TEST
+
+/* Bound to another host, it is told all the same, and nothing comes of it. */
+START_TEST(one_of_another_host)
+{
+    char lines[512];
+    const char *other = secrets[1].placeholder;
+    has(0, GIVEN(.name = "A"));
+    has(1, GIVEN(.name = "B"));
+    snprintf(lines, sizeof lines, "GET /%s HTTP/1.1\r\nHost: a.example\r\nX: %s\r\n\r\n", other,
+             other);
+    ck_assert_ptr_nonnull(strstr(rewrite(1, lines), other));
+    ck_assert_uint_eq(report.count, 1);
+    ck_assert_ptr_eq(report.notes[0].secret, &secrets[1]);
+    ck_assert_int_eq(report.notes[0].note, BC_SECRET_UNSAFE);
+    snprintf(lines, sizeof lines, LINE "Authorization: Bearer %s\r\n\r\n", other);
+    ck_assert_str_eq(rewrite(1, lines), LINE END);
+    ck_assert_int_eq(notes(BC_SECRET_UNSAFE), 1);
+    ck_assert_int_eq(notes(BC_SECRET_OWN), 1);
+    ck_assert(!report.refused);
 }
 END_TEST
 
@@ -246,7 +268,7 @@ END_TEST
 
 SUITE_MAIN("egress secret head", NULL, forget_secrets, the_value_takes_the_placeholders_place,
            frames_are_written_anew, a_field_has_one_value, elsewhere_it_stays_a_word,
-           what_would_hide_an_answer_is_taken_out, names_have_many_spellings,
+           one_of_another_host, what_would_hide_an_answer_is_taken_out, names_have_many_spellings,
            what_asks_for_a_part_or_another_form_is_taken_out,
            what_says_that_a_request_is_another_is_taken_out, several_secrets_of_a_host,
            the_strict_refuse, notes_hold_no_value)
