@@ -119,11 +119,20 @@ void bl_sandbox_adopt(lua_State *L, barchan_sandbox *sbx)
     bc_sandbox_set_network_ud(sbx, self->network);
 }
 
-static uint32_t opt_u32(lua_State *L, int index, const char *key)
+/* What is more than the core's field holds is more than it allows, which it tells. */
+static uint32_t bounded(int64_t value)
 {
-    int64_t value = bl_opt_integer(L, index, key, 0);
-    if (value < 0 || value > UINT32_MAX) bl_misuse(L, "option '%s' is out of range", key);
-    return (uint32_t)value;
+    return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
+}
+
+static int64_t opt_thousandths(lua_State *L, int index, const char *key)
+{
+    lua_getfield(L, index, key);
+    lua_Number value = lua_tonumber(L, -1) * 1000 + 0.5;
+    int64_t whole = value < 1e15 ? (int64_t)value : (int64_t)1e15;
+    whole = lua_isnil(L, -1) ? 0 : whole < 1 ? 1 : whole; /* 0 would mean none */
+    lua_pop(L, 1);
+    return whole;
 }
 
 static void read_limits(lua_State *L, barchan_limits *limits)
@@ -134,13 +143,11 @@ static void read_limits(lua_State *L, barchan_limits *limits)
         limits->disk_bytes = (uint64_t)bl_opt_integer(L, index, "disk", 0);
         limits->files = (uint64_t)bl_opt_integer(L, index, "files", 0);
         limits->output_bytes = (uint64_t)bl_opt_integer(L, index, "output", 0);
-        int64_t milli = bl_opt_ms(L, index, "cpus", 0); /* thousandths, too */
-        if (milli > UINT32_MAX) bl_misuse(L, "option 'cpus' is out of range");
-        limits->cpus_milli = (uint32_t)milli;
-        limits->pids = opt_u32(L, index, "pids");
-        limits->open_files = opt_u32(L, index, "open_files");
-        limits->cpu_ms = bl_opt_ms(L, index, "cpu_seconds", 0);
-        limits->wall_ms = bl_opt_ms(L, index, "wall", 0);
+        limits->cpus_milli = bounded(opt_thousandths(L, index, "cpus"));
+        limits->pids = bounded(bl_opt_integer(L, index, "pids", 0));
+        limits->open_files = bounded(bl_opt_integer(L, index, "open_files", 0));
+        limits->cpu_ms = opt_thousandths(L, index, "cpu_seconds");
+        limits->wall_ms = opt_thousandths(L, index, "wall");
     }
     lua_pop(L, 1);
 }

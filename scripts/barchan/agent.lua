@@ -204,6 +204,7 @@ function Run:limit()
   local a = self.agent
   a.policies:refresh(self.tell)
   if self.stopped then return self.stopped end
+  if self.ends and util.now() >= self.ends then return "budget" end
   local used = self.usage.output_tokens or 0
   if a.max_output_tokens and used >= a.max_output_tokens then return "budget" end
   local decided = a.policies:ask_turn(self)
@@ -265,7 +266,7 @@ end
 -- Runs the loop as a task that is cancelled when its time is over.
 local function within(seconds, run)
   if not seconds then return run:loop() end
-  local began = util.now()
+  run.ends = util.now() + seconds
   local t <close> = task.spawn_within(seconds, run.loop, run)
   local _ <close> = task.spawn(function()
     task.sleep(seconds)
@@ -274,9 +275,10 @@ local function within(seconds, run)
   end)
   local outcome = table.pack(t:wait())
   if outcome[1] then return outcome[2], outcome[3] end
-  if util.now() - began < seconds then error(outcome[2], 0) end
-  run.timed_out = true -- something ran past it without waiting, which nobody could cancel
-  return "budget"
+  local why = outcome[2]
+  -- Something that ran past it without waiting, which nobody could cancel, has been stopped.
+  if util.now() >= run.ends and type(why) == "table" and why.code == "timeout" then return "budget" end
+  error(why, 0)
 end
 
 function Run:result(stop_reason, err)

@@ -55,6 +55,7 @@ end
 readers["return"] = readers.returns
 function readers.private(topic) topic.private = true end
 function readers.meta() end
+function readers.overload() end -- for editors: what may be called though it is a table
 
 local function clear(topic) topic.text, topic.params, topic.returns, topic.private = {}, {}, {}, nil end
 

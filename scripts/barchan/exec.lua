@@ -206,10 +206,12 @@ end
 -- One of sbx:exec, or a table like it.
 local function check_result(result)
   if type(result) ~= "table" then misuse.expected("render", "a result of sandbox:exec", result) end
-  for name, kind in pairs { reason = "string", out = "string", err = "string", out_dropped = "number",
-    err_dropped = "number", exit_code = result.reason == "exited" and "number" or nil,
-    duration = result.reason == "timeout" and "number" or nil } do
-    if type(result[name]) ~= kind then
+  for _, field in ipairs {
+    { "reason", "string" }, { "out", "string" }, { "err", "string" }, { "out_dropped", "number" },
+    { "err_dropped", "number" }, { "exit_code", "number", "exited" }, { "duration", "number", "timeout" },
+  } do
+    local name, kind, only_of = table.unpack(field)
+    if type(result[name]) ~= kind and (not only_of or only_of == result.reason) then
       misuse.throw(("render: a result of sandbox:exec expected; its %s is %s"):format(name,
         result[name] == nil and "missing" or "no " .. kind))
     end
@@ -249,6 +251,19 @@ end
 
 function exec.is_result(value) return getmetatable(value) == Result end
 
+--- Writes all of `data` to a command's standard input, waiting while it is full.
+function exec.write_all(handle, data)
+  if type(data) ~= "string" then misuse.expected("write", "a string", data) end
+  local from = 1
+  while from <= #data do
+    local taken, err = handle:write_some(data, from)
+    if not taken then return nil, err end
+    if taken == 0 then handle:wait_drain() end
+    from = from + taken
+  end
+  return true
+end
+
 local Stream = { __name = "barchan.stream" }
 Stream.__index = Stream
 
@@ -273,18 +288,10 @@ end
 
 --- Writes all of `data` to the command's standard input, waiting while it is full.
 function Stream:write(data)
-  if type(data) ~= "string" then misuse.throw("write: a string expected, got " .. type(data)) end
   if not self.input_open then
     misuse.throw("write: the command's input is not open: start the stream with stdin = true")
   end
-  local from = 1
-  while from <= #data do
-    local taken, err = self.handle:write_some(data, from)
-    if not taken then return nil, err end
-    if taken == 0 then self.handle:wait_drain() end
-    from = from + taken
-  end
-  return true
+  return exec.write_all(self.handle, data)
 end
 
 function Stream:close_input()

@@ -96,7 +96,7 @@ function Model:__close()
   if self.handle then self.handle:close() end
 end
 
--- An option that could do nothing is an error. Called two calls below the script.
+-- An option that could do nothing is an error.
 local function no_http_options(given, what, its)
   for name in pairs(given) do
     if not its[name] then
@@ -124,7 +124,7 @@ end
 ---@return barchan.Model
 function model.of(value)
   if getmetatable(value) == Model then return value end
-  local made = scripted {
+  return scripted {
     name = type(value.name) == "string" and value.name or nil,
     provider = {
       complete = function(request, emit, given)
@@ -135,7 +135,6 @@ function model.of(value)
       end,
     },
   }
-  return made
 end
 
 -- A turn that was recorded is played whatever the options, so the options would be forgotten.
@@ -227,8 +226,7 @@ function model.create(given)
     end
   end
   if type(given.provider) == "table" then
-    local made = scripted(given) -- no tail call: an error points at the caller's line
-    return made
+    return scripted(given)
   end
   local preset = presets[given.provider]
   local config = from_preset(preset or { provider = given.provider }, given)

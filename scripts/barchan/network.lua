@@ -21,52 +21,52 @@ local spec = {
   on_event = "function",   -- (event)
 }
 
-local function check_hosts(hosts)
+local function check_hosts(where, hosts)
   for name, address in pairs(hosts) do
     if type(name) ~= "string" or type(address) ~= "string" then
-      misuse.throw("sandbox: network: option 'hosts': names and their addresses expected: "
+      misuse.throw(where .. ": option 'hosts': names and their addresses expected: "
         .. "{ [\"a.example\"] = \"127.0.0.1\" }")
     end
   end
 end
 
-local function check_list(name, list)
+local function check_list(where, name, list)
   for key, value in pairs(list) do
     if math.type(key) ~= "integer" or type(value) ~= "string" then
-      misuse.throw(("sandbox: network: option '%s': a list of entries like \"api.example.com:443\" expected")
-        :format(name))
+      misuse.throw(("%s: option '%s': a list of entries like \"api.example.com:443\" expected")
+        :format(where, name))
     end
   end
 end
 
---- Checks the option and splits it: the mode's name and the core's rules.
+--- Checks what a network is to be and splits it: the mode's name and the core's rules.
+---@param where string the call, and its option
 ---@param given string|table|nil
 ---@return string mode
 ---@return table? rules
-function network.check(given)
+function network.check(where, given)
   if given == nil then return "off" end
   if type(given) == "string" then
     if modes[given] then return given end
     local host = given:find(".", 1, true) and given or "api.example.com"
-    misuse.throw(("sandbox: option 'network': '%s' is unknown; write \"off\", \"restricted\", \"open\" or a "
-      .. "table { allow = { \"%s\" } }"):format(given, host))
+    misuse.throw(("%s: '%s' is unknown; write \"off\", \"restricted\", \"open\" or a table "
+      .. "{ allow = { \"%s\" } }"):format(where, given, host))
   end
   if type(given) ~= "table" then
-    misuse.throw("sandbox: option 'network': a mode or a table expected, got " .. type(given))
+    misuse.expected(where, "a mode or a table", given)
   end
   if given[1] ~= nil then
-    misuse.throw("sandbox: option 'network': a list of hosts goes into { allow = { … } }")
+    misuse.throw(where .. ": a list of hosts goes into { allow = { … } }")
   end
-  options.check("sandbox: network", given, spec)
+  options.check(where, given, spec)
   local mode = given.mode or "allow"
   if mode ~= "allow" and not modes[mode] or mode == "off" then
-    misuse.throw(("sandbox: network: mode '%s' is unknown; 'allow', 'restricted' and 'open' are")
-      :format(mode))
+    misuse.throw(("%s: mode '%s' is unknown; 'allow', 'restricted' and 'open' are"):format(where, mode))
   end
   for _, name in ipairs { "allow", "deny" } do
-    if given[name] then check_list(name, given[name]) end
+    if given[name] then check_list(where, name, given[name]) end
   end
-  if given.hosts then check_hosts(given.hosts) end
+  if given.hosts then check_hosts(where, given.hosts) end
   local rules = { ask = given.on_connect ~= nil, tell = given.on_event ~= nil }
   for name in pairs(spec) do
     if name ~= "mode" and name ~= "on_connect" and name ~= "on_event" then rules[name] = given[name] end
@@ -130,8 +130,8 @@ end
 --- Other lists for the connections of a sandbox that are made from now on. Caps and callbacks stay.
 ---@param given string|table as the option `network` of a sandbox, but for "off"
 function network.set(handle, given)
-  if given == nil then misuse.throw("set_network: a mode or a table expected, got nil") end
-  local mode, rules = network.check(given)
+  if given == nil then misuse.expected("set_network", "a mode or a table", given) end
+  local mode, rules = network.check("set_network", given)
   if mode == "off" then
     misuse.throw("set_network: \"off\" is for new sandboxes; { allow = {} } lists nothing from now on")
   end
@@ -141,7 +141,7 @@ end
 --- The hosts that a mode would allow now: { mode, allow, deny, sources = { { entry, from } }, notes }.
 ---@param given string|table as the option `network` of a sandbox
 function network.describe(given)
-  local mode, rules = network.check(given)
+  local mode, rules = network.check("network", given)
   return core.sandbox.network_describe { network = mode, network_rules = rules }
 end
 

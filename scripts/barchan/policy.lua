@@ -29,13 +29,9 @@ local function is_policy(value)
   return type(value) == "table" and (value.before_turn or value.before_call or value.after_call) ~= nil
 end
 
-local function check(value)
-  return options.check("policy", value, spec)
-end
-
 local function definitions(value, name)
   if not is_policy(value) then return nil end
-  return { { name = name, definition = check(value) } }
+  return { { name = name, definition = options.check("policy", value, spec) } }
 end
 
 local kind = {
@@ -56,7 +52,7 @@ local function collect(given, taken)
       local found = taken.by_name[item] or built_in.load("policies", item, "policy")
       list[#list + 1] = { key = item, policy = found }
     else
-      list[#list + 1] = { key = item, policy = check(item) }
+      list[#list + 1] = { key = item, policy = options.check("policy", item, spec) }
     end
   end
   for _, name in ipairs(taken.order) do

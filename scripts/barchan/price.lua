@@ -16,7 +16,7 @@ local MICROS = 1000000
 
 local spec = { cpu_hour = "number", vcpu_hour = "number", gib_hour = "number" }
 
---- Checks a price table; throws at the caller's caller's place.
+--- Checks a price table.
 function price.check(given)
   options.check("sandbox: price", given, spec)
   for name, value in pairs(given) do

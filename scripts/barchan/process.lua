@@ -73,17 +73,7 @@ function Process:output()
 end
 
 --- Writes all of `data` to its standard input, waiting while it is full.
-function Process:write(data)
-  if type(data) ~= "string" then misuse.expected("write", "a string", data) end
-  local from = 1
-  while from <= #data do
-    local taken, err = self.handle:write_some(data, from)
-    if not taken then return nil, err end
-    if taken == 0 then self.handle:wait_drain() end
-    from = from + taken
-  end
-  return true
-end
+function Process:write(data) return exec.write_all(self.handle, data) end
 
 --- Ends its input; at a terminal, as Ctrl-D does.
 function Process:close_input() return self.handle:close_input() end

@@ -25,7 +25,6 @@ local spec = {
 }
 
 local DEFAULT_LEASE = 1800
-local MAX_LEASE = 7 * 24 * 3600
 
 --- The limits that a profile may have, and the type of each.
 profile.limits = {
@@ -40,18 +39,11 @@ profile.limits = {
   wall = "number",         -- seconds, of each command
 }
 
--- The core's maxima, which it tells of itself, where a number may be more than it can hold.
-local most = { cpus = 4096, pids = 1024, open_files = 65536, cpu_seconds = MAX_LEASE, wall = MAX_LEASE }
-local HELD = 4000000
-
 local function check_limits(limits)
   options.check("sandbox: limits", limits, profile.limits)
   for name, value in pairs(limits) do
     if value <= 0 or value ~= value then
       misuse.throw(("sandbox: limits: option '%s' must be greater than 0"):format(name))
-    end
-    if most[name] and value > HELD then
-      misuse.throw(("sandbox: limits: option '%s' is at most %d"):format(name, most[name]))
     end
   end
 end
@@ -118,7 +110,7 @@ function profile.check(given)
   if given.on_lease_end and given.on_lease_end ~= "terminate" and given.on_lease_end ~= "pause" then
     misuse.expected("sandbox: option 'on_lease_end'", "\"terminate\" or \"pause\"", given.on_lease_end)
   end
-  local mode, rules = network.check(given.network)
+  local mode, rules = network.check("sandbox: network", given.network)
   if given.limits then check_limits(given.limits) end
   if given.env then check_env(given.env) end
   if given.mounts then check_mounts(given.mounts) end

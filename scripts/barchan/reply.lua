@@ -14,6 +14,9 @@ local counts = {
   "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens",
 }
 
+local retry_fields = {
+  { "attempt", "number" }, { "wait", "number" }, { "error", "string" }, { "code", "string" },
+}
 local deltas = { "text", "reasoning", "tool_call", "restart", "retry" }
 
 local MAX_COUNT = 1 << 53
@@ -97,7 +100,8 @@ function reply.check_delta(kind, data)
     misuse.expected(("emit: with '%s'"):format(kind), "a " .. expected .. " of data", data)
   end
   if kind ~= "retry" then return end
-  for name, is in pairs { attempt = "number", wait = "number", error = "string", code = "string" } do
+  for _, field in ipairs(retry_fields) do
+    local name, is = table.unpack(field)
     if data[name] ~= nil and type(data[name]) ~= is then
       misuse.expected(("emit: with 'retry': '%s'"):format(name), "a " .. is, data[name])
     end

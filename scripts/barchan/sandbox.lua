@@ -72,7 +72,8 @@ end
 --- Runs a command and gives its output as it comes:
 ---   for stream, chunk in sbx:stream { "make", "-j4" } do io.write(chunk) end
 --- The value itself has :result(), :write(data), :close_input(), :signal(n) and :cancel(). With
---- `stdin = true` its input stays open for :write. nil, err means that it could not be asked for.
+--- `stdin = true` its input stays open for :write. Throws the error when it could not be asked for, as
+--- iterators do.
 ---@param command string|table
 function Sandbox:stream(command, ...)
   local given = command
@@ -86,7 +87,7 @@ function Sandbox:stream(command, ...)
   request.streaming = true
   request.input_streaming = open_input or nil
   local handle, err = self.handle:exec(request)
-  if not handle then return nil, err end
+  if not handle then error(err, 0) end
   local stream = exec.new_stream(handle, request, open_input)
   return stream, nil, nil, stream
 end
@@ -133,8 +134,8 @@ function Sandbox:usage()
   local usage, err = self.handle:usage()
   if not usage then return nil, err end
   if self.price then usage.cost_micros = price.cost(self.price, self.limits, usage) end
-  local hosts, open = self.handle:network()
-  if hosts then usage.network, usage.connections = hosts, open end
+  local hosts, connections = self.handle:network()
+  if hosts then usage.network, usage.connections = hosts, connections end
   return usage
 end
 

@@ -42,7 +42,8 @@ local function definitions(value)
   end
   local found = {}
   for i, definition in ipairs(list) do
-    found[i] = { name = definition.name, definition = tool.check(definition) }
+    local checked = tool.check(definition)
+    found[i] = { name = checked.name, definition = checked }
   end
   return found
 end

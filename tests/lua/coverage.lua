@@ -6,7 +6,7 @@ local called = {} -- function -> true
 local options = {} -- where they are taken -> { name -> whether it was given }
 
 -- Options of these are those of another (complete, exec), which has them all used.
-local same_as_others = { turns = true, spawn = true }
+local same_as_others = { turns = true, spawn = true, set_network = true, network = true }
 
 local function of_core()
   for i = 1, 50 do
@@ -52,6 +52,8 @@ end
 --- Hooks every call from here on, in tasks and coroutines too. (Not what loads scripts: it has a hook already.)
 function coverage.start()
   coverage.check = require("barchan.options").check
+  local misuse = require "barchan.misuse"
+  called[misuse.methods], called[misuse.publish] = true, true -- as the library was loaded
   called[hook_what_it_starts(require "barchan.task", "spawn")] = true
   hook_what_it_starts(require "barchan", "spawn")
   hook_what_it_starts(coroutine, "create")

@@ -59,6 +59,19 @@ function support.needs_copies()
   end
 end
 
+--- One of everything that has methods, by what messages call it; the sandbox is the caller's to end.
+function support.objects(dir, sbx)
+  dir:write("loop.lua", "return { turn = function() return 1 end }")
+  local model = support.replaying "hi"
+  return {
+    sandbox = sbx, ["sandbox.files"] = sbx.files, process = assert(sbx:spawn "cat"),
+    stream = sbx:stream { "cat", stdin = true }, result = assert(sbx:exec "true"), model = model,
+    tools = barchan.toolset {}, agent = barchan.agent { model = model }, policies = barchan.policies {},
+    script = barchan.script { file = dir.path .. "/loop.lua" }, task = barchan.spawn(function() end),
+    writer = assert(barchan.transcript.open(dir.path .. "/run.jsonl")),
+  }
+end
+
 --- Waits until `happened()` is true; fails with `what` after a while.
 function support.eventually(happened, what)
   local deadline = barchan.now() + 20

@@ -19,9 +19,8 @@ end
 
 function T:test_wrong_ones_are_refused()
   local function refused(message, headers)
-    local function make()
-      local model = barchan.model { provider = "openai", name = "m", api_key = "k", headers = headers }
-      return model
+    local function make() -- no tail call: it has a line here then
+      return (barchan.model { provider = "openai", name = "m", api_key = "k", headers = headers })
     end
     lu.assertErrorMsgContains("test_headers.lua:", make)
     lu.assertErrorMsgContains("model: option 'headers'" .. message, make)

@@ -45,21 +45,18 @@ end
 
 function T:test_functions()
   local dir = support.dir()
-  dir:write("loop.lua", "return { turn = print }")
   local sbx <close> = assert(barchan.sandbox())
-  local model = support.replaying "hi"
-  local functions = declared()
+  local functions, objects = declared(), support.objects(dir, sbx)
   local classes = {
     ["barchan"] = keys(barchan, is_function), ["barchan.json"] = keys(barchan.json, is_function),
     ["barchan.transcript"] = keys(barchan.transcript, is_function),
     ["barchan.templates"] = keys(barchan.templates, is_function),
     ["barchan.Sandbox"] = methods(sbx), ["barchan.Files"] = methods(sbx.files),
-    ["barchan.ExecResult"] = methods(assert(sbx:exec "true")), ["barchan.Stream"] = methods(sbx:stream "true"),
-    ["barchan.Process"] = methods(assert(sbx:spawn "true")),
-    ["barchan.Model"] = methods(model), ["barchan.Toolset"] = methods(barchan.toolset {}),
-    ["barchan.Agent"] = methods(barchan.agent { model = model }), ["barchan.Policies"] = methods(barchan.policies {}),
-    ["barchan.Script"] = methods(barchan.script { file = dir.path .. "/loop.lua" }),
-    ["barchan.Task"] = methods(barchan.spawn(print)),
+    ["barchan.ExecResult"] = methods(objects.result), ["barchan.Stream"] = methods(objects.stream),
+    ["barchan.Process"] = methods(objects.process), ["barchan.Model"] = methods(objects.model),
+    ["barchan.Toolset"] = methods(objects.tools), ["barchan.Agent"] = methods(objects.agent),
+    ["barchan.Policies"] = methods(objects.policies), ["barchan.Script"] = methods(objects.script),
+    ["barchan.Task"] = methods(objects.task),
   }
   dir:remove()
   for class, list in pairs(functions) do

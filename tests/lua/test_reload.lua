@@ -79,6 +79,7 @@ function T:test_a_broken_edit_changes_nothing_and_is_told_with_its_place()
     { "return {", "one.lua:1:" },
     { "\n\nerror 'at the top'", "one.lua:3:", "at the top" },
     { "return 7", "one.lua", "returns a tool or a list of tools" },
+    { "return { { name = 'a', description = '', run = print }, 5 }", "one.lua", "table" },
     { "return { name = 'a b', run = print }", "one.lua", "name:" },
     { "return { name = 'one' }", "one.lua", "run: a function expected" },
     { "return { { name = 'one', run = print }, { name = 'one', run = print } }", "one.lua", "defined in" },

@@ -104,8 +104,17 @@ function T:test_errors_name_the_field()
     ["whose invalid call 1 lacks 'name'"] = { invalid_tool_calls = { { id = "x" } } },
     ["unknown stop_reason 'endturn'; did you mean 'end_turn'?"] = { stop_reason = "endturn" },
     ["cost is no amount: a number from 0 on expected, got -1"] = { cost = -1 },
+    ["cost is no amount"] = { cost = 0 / 0 },
+    ["two calls of the id 'a'"] = { tool_calls = { call("a", "f", {}), call("a", "f", {}) } },
+    ["call 1 has arguments that are no object"] = { tool_calls = { call("a", "f", { 1, 2 }) } },
+    ["tool_calls are no list"] = { tool_calls = { first = call("a", "f", {}) } },
+    ["tool_calls are no list "] = { tool_calls = { call("a", "f", {}), [3] = call("b", "f", {}) } },
+    ["usage.output_tokens"] = { usage = { output_tokens = "5" } },
+    ["usage.input_tokens"] = { usage = { input_tokens = -1 } },
+    ["usage.reasoning_tokens"] = { usage = { reasoning_tokens = 0 / 0 } },
+    ["usage.cache_read_tokens"] = { usage = { cache_read_tokens = math.maxinteger } },
   } do
-    lu.assertErrorMsgContains(text, function() model_of(function() return reply end):complete "q" end)
+    lu.assertErrorMsgContains((text:gsub(" $", "")), function() model_of(function() return reply end):complete "q" end)
   end
 end
 

@@ -26,10 +26,10 @@ local Sandbox = {}
 function Sandbox:exec(command) end
 
 --- Runs a command and gives its output as it comes: `for stream, chunk in sbx:stream "make" do … end`, where
---- stream is "out" or "err". Leaving the loop early is fine; closing the stream kills the command.
+--- stream is "out" or "err". Leaving the loop early is fine; closing the stream kills the command. An error is
+--- thrown, as by all iterators.
 ---@param command string|barchan.ExecOptions
----@return barchan.Stream? stream
----@return barchan.Error? err
+---@return barchan.Stream stream
 function Sandbox:stream(command) end
 
 ---@class barchan.SpawnOptions: string[]

@@ -57,6 +57,7 @@
 ---@field extra table?
 
 ---@class barchan.Emit emit(kind, data): what it says while it works, for on_delta and on_event
+---@overload fun(kind: string, data: any)
 ---@field text string more of the answer's text; the reply has it whole
 ---@field reasoning string more of the readable thinking
 ---@field tool_call string the name of a call that has begun

@@ -284,12 +284,12 @@ function actions.usage(words)
 end
 
 function actions.extend(words)
-  local seconds = tonumber(words[2])
-  if seconds and seconds <= 0 then args.fail("extend takes more than 0 seconds, got '%s'", words[2]) end
-  local _, rest = args.parse(words, {})
-  if #rest ~= 2 or not seconds or seconds >= 1e9 then
-    args.fail("extend takes an id and a number of seconds")
+  local seconds = tonumber(words[2]) -- before options are looked for: "-5" would be one
+  if seconds and not (seconds > 0 and seconds < 1e9) then
+    args.fail("extend takes more than 0 seconds and less than 1000000000, got '%s'", words[2])
   end
+  local _, rest = args.parse(words, {})
+  if #rest ~= 2 or not seconds then args.fail("extend takes an id and a number of seconds") end
   local sbx <close>, err = connect(rest[1])
   if not sbx then return fail(err) end
   local ok, refusal = sbx:extend(seconds)
