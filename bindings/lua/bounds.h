@@ -38,11 +38,19 @@
 #define BL_SCRIPT_MAX_BYTES ((size_t)1 << 20)
 /* How long tasks run, one after the other, before timers, sockets and the host get their turn. */
 #define BL_TURN_US 2000
-/* Instructions between two looks at the clock: some tens of microseconds. */
-#define BL_LOOK_EVERY 10000
+/* Instructions between two looks at the clock: some microseconds, but each may be the copy of a
+ * long string. */
+#define BL_LOOK_EVERY 1000
 /* What handlers that catch the watchdog's first stop may still do. */
 #define BL_GRACE_INSTRUCTIONS 1000
-/* For closing what a stopped task left open, and for coming to an end when cancelled. */
+#define BL_GRACE_US 10000
+/* For closing what a stopped task left open, and for coming to an end when cancelled: of all tasks
+ * of a state, which could be many. It comes back in ten times as long. */
 #define BL_CLOSING_MS 200
+#define BL_CLOSING_SHARE 10
+/* What an end always gets, and what it takes without that being counted. */
+#define BL_CLOSING_LEAST_US 1000
+/* Tasks of a state that have not ended: far more than any host has files for. */
+#define BL_MAX_TASKS ((size_t)1 << 16)
 
 #endif

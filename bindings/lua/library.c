@@ -10,6 +10,7 @@
 #include "loader.h"
 #include "pattern.h"
 #include "scheduler.h"
+#include "watchdog.h"
 #include "bounds.h"
 
 /* ---- replacements of base functions ---- */
@@ -149,6 +150,7 @@ static int l_setmetatable(lua_State *L)
 
 static int bounded(lua_State *L, lua_Integer rounds)
 {
+    bl_watchdog_look(L);
     if (rounds > BL_MAX_ROUNDS) return luaL_error(L, "more than %d rounds", (int)BL_MAX_ROUNDS);
     lua_pushvalue(L, lua_upvalueindex(1)); /* Lua's own */
     lua_insert(L, 1);
@@ -200,9 +202,15 @@ static int l_unpack(lua_State *L)
     return bounded_by_range(L, 2, 3);
 }
 
+static int l_bounded(lua_State *L)
+{
+    return bounded(L, 0);
+}
+
 static int l_collectgarbage(lua_State *L)
 {
     static const char *const names[] = {"collect", "count", "step", NULL};
+    bl_watchdog_look(L);
     switch (luaL_checkoption(L, 1, "collect", names)) {
     case 1: lua_pushnumber(L, lua_gc(L, LUA_GCCOUNT) + lua_gc(L, LUA_GCCOUNTB) / 1024.0); return 1;
     case 2: lua_pushboolean(L, lua_gc(L, LUA_GCSTEP, 0)); return 1;
@@ -362,6 +370,12 @@ static void open_safe(lua_State *L)
     bl_open_patterns(L);
     lua_pop(L, 1);
     bound(L, LUA_STRLIBNAME, "rep", l_rep);
+    bound(L, LUA_STRLIBNAME, "lower", l_bounded); /* by what memory there is for a string */
+    bound(L, LUA_STRLIBNAME, "upper", l_bounded);
+    bound(L, LUA_STRLIBNAME, "reverse", l_bounded);
+    bound(L, LUA_UTF8LIBNAME, "codepoint", l_bounded);
+    bound(L, LUA_UTF8LIBNAME, "len", l_bounded);
+    bound(L, LUA_UTF8LIBNAME, "offset", l_bounded);
     bound(L, LUA_TABLIBNAME, "move", l_move);
     bound(L, LUA_TABLIBNAME, "insert", l_bounded_by_length);
     bound(L, LUA_TABLIBNAME, "remove", l_bounded_by_length);

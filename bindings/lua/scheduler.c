@@ -69,8 +69,8 @@ static int wait_step(lua_State *L, bl_op *op, bl_task *task)
     if (op->interrupted) {
         op->interrupted = 0;
         cancel_op(op);
-        return luaL_error(L, "cannot wait here: a coroutine was resumed where Lua cannot yield "
-                             "(inside a sort, gsub or finalizer callback)");
+        return bl_misuse(L, "cannot wait here: a coroutine was resumed where Lua cannot yield "
+                            "(inside a sort, gsub or finalizer callback)");
     }
     if (op->ready) return op->finish(L, op);
     op->waiter = task;
@@ -86,7 +86,7 @@ static int wait_continued(lua_State *L, int status, lua_KContext context)
     (void)status;
     /* Only the stock coroutine library lets this happen; the task's wait is not touched. */
     if (task == NULL || task != op->state->current) {
-        return luaL_error(L, "a coroutine that waits was resumed by something else than its task");
+        return bl_misuse(L, "a coroutine that waits was resumed by something else than its task");
     }
     return wait_step(L, op, task);
 }
@@ -155,20 +155,20 @@ static int wait_in_task(lua_State *L, bl_op *op)
     int waits = !op->ready && !bl_task_cancelled(state->current);
     if (waits && !lua_isyieldable(L)) {
         cancel_op(op);
-        return luaL_error(L, "cannot wait here: Lua cannot yield inside a sort, gsub or "
-                             "finalizer callback");
+        return bl_misuse(L, "cannot wait here: Lua cannot yield inside a sort, gsub or "
+                            "finalizer callback");
     }
     if (waits && !can_pass(state, L)) {
         cancel_op(op);
-        return luaL_error(L, "cannot wait here: the coroutine library of this Lua does not pass "
-                             "waits on; use barchan.coroutine in tasks");
+        return bl_misuse(L, "cannot wait here: the coroutine library of this Lua does not pass "
+                            "waits on; use barchan.coroutine in tasks");
     }
     return wait_step(L, op, state->current);
 }
 
 static void start_wait(lua_State *L, bl_op *op, bl_op_finish_fn finish)
 {
-    if (op->waiter != NULL) luaL_error(L, "another task waits for this already");
+    if (op->waiter != NULL) bl_misuse(L, "another task waits for this already");
     op->finish = finish;
 }
 
@@ -230,8 +230,27 @@ static bl_task *take_ready(bl_state *state)
     return task;
 }
 
+static void give_up(bl_task *task, const void *why)
+{
+    if (!lua_checkstack(task->co, 1)) {
+        bl_task_ended(task, LUA_YIELD, 0);
+        return;
+    }
+    bl_watchdog_push_error(task->state->L, why);
+    lua_xmove(task->state->L, task->co, 1);
+    bl_task_ended(task, LUA_ERRRUN, 1);
+}
+
+/* Who waits hears by its wait that it is to end. Who has not begun, or gave others a turn, has no
+ * place to hear it at, and ends here: it could do without waits for ever, and spawn others that
+ * have not begun. */
 static void resume(bl_state *state, bl_task *task)
 {
+    const void *why = task->waiting == NULL ? bl_watchdog_over(task) : NULL;
+    if (why != NULL) {
+        give_up(task, why);
+        return;
+    }
     int nresults = 0, nargs = task->nargs;
     bl_task *before = state->current;
     bl_passing *passing = state->passing;

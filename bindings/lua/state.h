@@ -23,7 +23,9 @@ typedef struct bl_slice {
     int64_t began_us, deadline_us; /* deadline 0: no Lua runs, or without limits */
     const void *limit_error;       /* what is thrown at the deadline */
     int stopping;                  /* it has passed: every instruction throws */
+    int64_t grace_ends_us;         /* when that begins for what looks at the clock itself */
     int is_closing;                /* the time to close what was left open was given */
+    int64_t ends_from_us;          /* it lives on the time for ends since; 0: it does not */
 } bl_slice;
 
 struct bl_state {
@@ -44,13 +46,15 @@ struct bl_state {
 
     /* The watchdog's (watchdog.c); all 0 without limits. */
     int64_t slice_us, total_us;
-    bl_slice slice; /* of what runs now */
+    bl_slice slice;                   /* of what runs now */
+    int64_t ends_left_us, ends_at_us; /* the time for ends that was left then */
 
     /* The scheduler's (scheduler.c). */
     struct bl_passing *passing; /* resumers between the task and what runs (scheduler.h) */
     bl_task *current;           /* the task that runs now */
     bl_task *ready_first, *ready_last;
     bl_task *tasks; /* all that have not ended */
+    size_t task_count;
     bc_defer run_defer;
     int plain_waits; /* waits outside tasks in progress: they resume no task */
     int running;     /* inside bl_run_ready */

@@ -3,6 +3,7 @@
 
 #include <lauxlib.h>
 #include <string.h>
+#include "bounds.h"
 #include "call.h"
 #include "errors.h"
 #include "watchdog.h"
@@ -18,6 +19,7 @@ static void link_task(bl_state *state, bl_task *task)
     task->next = state->tasks;
     if (state->tasks != NULL) state->tasks->prev = task;
     state->tasks = task;
+    state->task_count++;
 }
 
 static void unlink_task(bl_task *task)
@@ -28,6 +30,7 @@ static void unlink_task(bl_task *task)
         task->state->tasks = task->next;
     if (task->next != NULL) task->next->prev = task->prev;
     task->next = task->prev = NULL;
+    task->state->task_count--;
 }
 
 void bl_task_limit(bl_task *task, barchan_cancel *token, int64_t deadline_us)
@@ -85,6 +88,9 @@ bl_task *bl_task_spawn(lua_State *L, int nargs, bl_task_end_fn on_end, void *ud)
 {
     bl_state *state = bl_state_of(L);
     if (state->closing) luaL_error(L, "this Lua state is being closed");
+    if (state->task_count >= BL_MAX_TASKS) {
+        bl_misuse(L, "%d tasks have not ended: more cannot be spawned", (int)BL_MAX_TASKS);
+    }
     int base = lua_gettop(L) - nargs; /* the function */
     bl_task *task = lua_newuserdatauv(L, sizeof *task, 2);
     memset(task, 0, sizeof *task);

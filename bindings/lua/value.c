@@ -4,6 +4,7 @@
 #include <lauxlib.h>
 #include "base/json_scan.h"
 #include "state.h"
+#include "watchdog.h"
 #include "bounds.h"
 
 #define ARRAY_META "barchan.array"
@@ -102,6 +103,7 @@ static int l_json_decode(lua_State *L)
     const char *text = luaL_checklstring(L, 1, &len);
     barchan_error err;
     lua_settop(L, 1);
+    bl_watchdog_look(L);
     if (bl_push_json(L, text, len, &err) < 0) {
         lua_settop(L, 1);
         return bl_fail(L, &err);
@@ -112,6 +114,7 @@ static int l_json_decode(lua_State *L)
 static int l_json_encode(lua_State *L)
 {
     luaL_checkany(L, 1);
+    bl_watchdog_look(L);
     bl_encode_json(L, 1);
     return 1;
 }

@@ -26,13 +26,21 @@ static int l_copy_error(lua_State *L)
     return 1;
 }
 
+void bl_watchdog_push_error(lua_State *L, const void *limit_error)
+{
+    lua_rawgetp(L, LUA_REGISTRYINDEX, limit_error);
+    lua_pushcfunction(L, l_copy_error);
+    lua_pushvalue(L, -2);
+    if (bl_call_plain(L, 1, 1) == LUA_OK)
+        lua_remove(L, -2);
+    else
+        lua_pop(L, 1);
+}
+
 static void throw_stop(lua_State *L, const bl_state *state)
 {
     luaL_checkstack(L, 4, "not enough memory");
-    lua_rawgetp(L, LUA_REGISTRYINDEX, state->slice.limit_error);
-    lua_pushcfunction(L, l_copy_error);
-    lua_pushvalue(L, -2);
-    if (bl_call_plain(L, 1, 1) != LUA_OK) lua_pop(L, 1);
+    bl_watchdog_push_error(L, state->slice.limit_error);
     lua_error(L);
 }
 
@@ -44,6 +52,25 @@ static void limit(bl_state *state, int64_t deadline_us, const void *error_key)
     state->slice.limit_error = error_key;
 }
 
+/* The time for an end that begins now. */
+static int64_t time_for_end_us(bl_state *state, int64_t now)
+{
+    static const int64_t most = BL_CLOSING_MS * 1000;
+    int64_t left = state->ends_left_us + (now - state->ends_at_us) / BL_CLOSING_SHARE;
+    state->ends_left_us = left < most ? left : most;
+    state->ends_at_us = now;
+    if (state->slice.ends_from_us == 0) state->slice.ends_from_us = now;
+    if (state->closing || state->ends_left_us > BL_CLOSING_LEAST_US) return state->ends_left_us;
+    return BL_CLOSING_LEAST_US;
+}
+
+static void count_end(bl_state *state, int64_t now)
+{
+    int64_t took = state->slice.ends_from_us != 0 ? now - state->slice.ends_from_us : 0;
+    if (took <= BL_CLOSING_LEAST_US) return;
+    state->ends_left_us -= took < state->ends_left_us ? took : state->ends_left_us;
+}
+
 /* Whether what runs must stop now. */
 static int must_stop(bl_state *state)
 {
@@ -52,9 +79,20 @@ static int must_stop(bl_state *state)
     if (state->slice.deadline_us == 0 && (task == NULL || task->token == NULL)) return 0;
     int64_t now = bc_clock_us();
     if (task != NULL && barchan_cancel_triggered(task->token)) {
-        limit(state, now + BL_CLOSING_MS * 1000, &cancel_error_key);
+        limit(state, now + time_for_end_us(state, now), &cancel_error_key);
     }
     return state->slice.deadline_us != 0 && now >= state->slice.deadline_us;
+}
+
+static void on_count(lua_State *L, lua_Debug *ar);
+
+/* What runs is stopped; its handlers get a moment. */
+static void stop(lua_State *L, bl_state *state)
+{
+    state->slice.stopping = 1;
+    state->slice.grace_ends_us = bc_clock_us() + BL_GRACE_US;
+    lua_sethook(L, on_count, LUA_MASKCOUNT, BL_GRACE_INSTRUCTIONS);
+    throw_stop(L, state);
 }
 
 static void on_count(lua_State *L, lua_Debug *ar)
@@ -65,10 +103,10 @@ static void on_count(lua_State *L, lua_Debug *ar)
         if (lua_gethookcount(L) != BL_LOOK_EVERY) {
             lua_sethook(L, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
         }
-        if (!must_stop(state)) return;
-        state->slice.stopping = 1;
-        lua_sethook(L, on_count, LUA_MASKCOUNT, BL_GRACE_INSTRUCTIONS);
-    } else if (lua_gethookcount(L) != 1) { /* setting it costs as much as the stack is deep */
+        if (must_stop(state)) stop(L, state);
+        return;
+    }
+    if (lua_gethookcount(L) != 1) { /* setting it costs as much as the stack is deep */
         lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
     }
     throw_stop(L, state);
@@ -78,8 +116,9 @@ void bl_watchdog_look(lua_State *L)
 {
     bl_state *state = bl_state_of(L);
     if (!must_stop(state)) return;
-    lua_sethook(L, on_count, LUA_MASKCOUNT, state->slice.stopping ? 1 : BL_GRACE_INSTRUCTIONS);
-    state->slice.stopping = 1;
+    if (!state->slice.stopping) stop(L, state);
+    if (bc_clock_us() < state->slice.grace_ends_us) return;
+    lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
     throw_stop(L, state);
 }
 
@@ -130,6 +169,15 @@ void bl_watchdog_watch(lua_State *co)
     lua_sethook(co, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
 }
 
+const void *bl_watchdog_over(const bl_task *task)
+{
+    int64_t now = task->deadline_us != 0 || task->own_deadline_us != 0 ? bc_clock_us() : 0;
+    if (bl_task_cancelled(task)) return &cancel_error_key;
+    if (task->deadline_us != 0 && now >= task->deadline_us) return &call_error_key;
+    if (task->own_deadline_us != 0 && now >= task->own_deadline_us) return &within_error_key;
+    return NULL;
+}
+
 bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
 {
     int64_t now = bc_clock_us();
@@ -149,15 +197,17 @@ bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
 
 int64_t bl_watchdog_end(bl_state *state, const bl_slice *outer)
 {
-    int64_t took = bc_clock_us() - state->slice.began_us;
+    int64_t now = bc_clock_us(), took = now - state->slice.began_us;
+    count_end(state, now);
     state->slice = *outer;
     return took;
 }
 
 void bl_watchdog_closing(bl_state *state)
 {
+    int64_t now = bc_clock_us();
     state->slice.stopping = 0;
-    state->slice.deadline_us = bc_clock_us() + BL_CLOSING_MS * 1000;
+    state->slice.deadline_us = now + time_for_end_us(state, now);
 }
 
 void bl_watchdog_unwinding(bl_state *state)

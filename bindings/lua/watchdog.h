@@ -4,10 +4,11 @@
  * that once: soon after, every instruction throws, so that nothing but the end of the task is left.
  * A task may have a deadline of its own besides (task.h). What it left to be closed is closed under
  * a short one. When the token of the call is triggered, from whatever thread, what runs gets a
- * moment to finish.
+ * moment to finish. The time for such ends is one of all tasks.
  *
  * Not seen by the hook: long C functions and finalizers. The safe library has no finalizers, bounds
- * the loops in C that a script can make endless, and has a pattern matcher that looks at the clock.
+ * the loops in C that a script can make endless and looks at the clock before each, and has a
+ * pattern matcher that looks at it.
  */
 #ifndef BL_WATCHDOG_H
 #define BL_WATCHDOG_H
@@ -25,6 +26,10 @@ void bl_watchdog_open(lua_State *L);
 void bl_watchdog_limit(lua_State *L, bl_state *state, const bl_time_limits *limits);
 /* Has the coroutine of a task watched where the state has no limits of its own. */
 void bl_watchdog_watch(lua_State *co);
+/* Why a task may run no further: it was cancelled, or its time is over. NULL: it may. */
+const void *bl_watchdog_over(const bl_task *task);
+/* Pushes the error that such a reason is. */
+void bl_watchdog_push_error(lua_State *L, const void *limit_error);
 /* Around every entry into Lua, for a task or (NULL) something short. A task that loads scripts has
  * a limit in any state: what is loaded defines, it does not work. May nest: the inner slice counts,
  * and its time is the outer one's too, whose limits come back at its end. */

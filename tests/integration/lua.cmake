@@ -4,7 +4,7 @@ target_link_libraries(engine_support PUBLIC barchan::engine barchan_build PkgCon
 target_include_directories(engine_support PUBLIC
   ${CMAKE_CURRENT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests/support ${PROJECT_SOURCE_DIR}/tests/unit)
 
-foreach(name calls hostile life limits misuse options reload safe scale tools)
+foreach(name calls ends hostile life limits misuse options reload safe scale tools)
   add_executable(engine_${name}_test engine_${name}_test.c)
   target_link_libraries(engine_${name}_test PRIVATE engine_support)
   add_test(NAME engine/${name} COMMAND engine_${name}_test)

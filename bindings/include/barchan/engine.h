@@ -29,11 +29,12 @@
  * Time: a script that runs without waiting for longer than `slice_limit_ms` is stopped: its task
  * ends with BARCHAN_ETIMEDOUT, whatever handlers it has, and the engine goes on. A tool that runs
  * away is an error result for the model. In the safe library that holds for
- * pattern matching too; in the full one long C functions and finalizers are not stopped.
- * A call ends with BARCHAN_ETIMEDOUT when it takes longer than `call_limit_ms`, and with
- * BARCHAN_ECANCELLED when its token is triggered (barchan_cancel_after gives a call a deadline of
- * its own), from whatever thread, whether it waits or runs:
- * it may come to an orderly end (a fifth of a second of running), and then it is stopped.
+ * pattern matching too, and loops in C are looked at in between; in the full one long C functions
+ * and finalizers are not stopped. A call ends with BARCHAN_ETIMEDOUT when it takes longer than
+ * `call_limit_ms`, and with BARCHAN_ECANCELLED when its token is triggered (barchan_cancel_after
+ * gives a call a deadline of its own), from whatever thread, whether it waits or runs: it may come
+ * to an orderly end (a fifth of a second of running, for all tasks of the engine), and then it is
+ * stopped. So are the tasks that it has spawned.
  *
  * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call
  * anything but blocking functions and barchan_engine_destroy.

@@ -29,7 +29,8 @@ local Task = {}
 ---@return any ...
 function Task:wait() end
 
---- Has its waits throw "cancelled", now and later, and those of its own tasks.
+--- Has its waits throw "cancelled", now and later, and those of its own tasks. One that has not begun, or that gives
+--- others a turn by coroutine.yield, ends there.
 function Task:cancel() end
 
 --- "running", "done" or "failed".

@@ -93,6 +93,47 @@ case("a move of nothing", "script", function()
   table.move(setmetatable({}, { __index = {} }), 1, 1 << 26, 1, setmetatable({}, { __newindex = {} }))
 end)
 
+-- ---- few instructions that take long each ----
+
+local function long() return ("x"):rep(4 << 20) end
+local function many()
+  local list = {}
+  for i = 1, 200000 do list[i] = { i } end
+  return list
+end
+
+case("collections", "timeout", function()
+  local kept = many()
+  while true do collectgarbage() end
+  return kept
+end)
+case("texts of JSON", "timeout", function()
+  local list = many()
+  while true do barchan.json.encode(list) end
+end)
+case("values of JSON", "timeout", function()
+  local text = barchan.json.encode(many())
+  while true do barchan.json.decode(text) end
+end)
+case("concatenations", "timeout", function()
+  local list = {}
+  for i = 1, 500000 do list[i] = "x" end
+  while true do table.concat(list) end
+end)
+case("moves", "timeout", function()
+  local list = many()
+  while true do table.move(list, 1, 1 << 20, 1, {}) end
+end)
+case("repetitions", "timeout", function() while true do ("x"):rep(1 << 22) end end)
+case("letters", "timeout", function()
+  local text = long()
+  while true do text:upper():lower():reverse() end
+end)
+case("code points", "timeout", function()
+  local text = long()
+  while true do utf8.len(text) utf8.offset(text, -1, 1) end
+end)
+
 -- ---- patterns ----
 
 case("a set that is large", "timeout", function()
