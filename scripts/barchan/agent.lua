@@ -344,7 +344,10 @@ function Agent:run(prompt)
     }
     return within(self.max_seconds, run)
   end)
-  if not ok then stop_reason, err = "error", stop_reason end
+  if not ok then
+    stop_reason, err = "error", stop_reason
+    if err == nil then err = "nil was thrown" end
+  end
   if type(err) == "table" and err.code == "cancelled" then
     stop_reason = run.timed_out and "budget" or "cancelled"
     if run.timed_out then err = nil end

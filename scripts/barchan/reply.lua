@@ -1,5 +1,7 @@
 -- Replies of models that are functions: checked like those of a wire (barchan/model.h), and completed. What
 -- is wrong with one is the script's fault, and thrown.
+local _, core = ...
+
 local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 
@@ -65,7 +67,7 @@ end
 
 local function check_calls(given)
   local seen = {}
-  for i, call in ipairs(given.tool_calls) do
+  for i, call in ipairs(given.tool_calls or {}) do
     local where = ("call %d"):format(i)
     check_call(call, where, seen)
     check_arguments(call.arguments, where)
@@ -85,8 +87,8 @@ local function check_usage(usage)
   end
 end
 
---- Checks what a model that is a function says while it works.
-function reply.check_delta(kind, data)
+-- Checks what a model that is a function says while it works.
+local function check_delta(kind, data)
   local expected
   for _, known in ipairs(deltas) do
     if kind == known then expected = kind == "retry" and "table" or "string" end
@@ -108,34 +110,75 @@ function reply.check_delta(kind, data)
   end
 end
 
---- The reply with what every reply has.
-function reply.complete(given)
-  if type(given) ~= "table" then
-    error("model: complete must return a reply or nil and an error, got " .. type(given), 0)
+--- What a model that is a function says by while it works: checked, and refused once the turn is closed.
+function reply.emitter(emit)
+  local over = false
+  return setmetatable({}, { __close = function() over = true end }), function(kind, data)
+    if over then misuse.throw "emit: its turn is over" end
+    check_delta(kind, data)
+    emit(kind, data)
   end
-  given.role = "assistant"
-  given.text = given.text or ""
-  given.tool_calls = given.tool_calls or {}
-  given.usage = given.usage or {}
-  of_type("text", given.text, "string")
-  for _, name in ipairs { "tool_calls", "invalid_tool_calls" } do
+end
+
+local lists = { "tool_calls", "invalid_tool_calls" }
+
+local function check(given)
+  if given.text ~= nil then of_type("text", given.text, "string") end
+  for _, name in ipairs(lists) do
     if given[name] ~= nil then of_type(name, given[name], "table") end
     if given[name] and not is_list(given[name]) then fail("whose %s are no list", name) end
   end
-  of_type("usage", given.usage, "table")
   check_calls(given)
-  check_usage(given.usage)
+  if given.usage ~= nil then
+    of_type("usage", given.usage, "table")
+    check_usage(given.usage)
+  end
   local cost = given.cost
   if cost ~= nil and not (type(cost) == "number" and cost >= 0 and cost < math.huge) then
     fail("whose cost is no amount: a number from 0 on expected, got %s", tostring(cost))
   end
   if given.reasoning ~= nil then of_type("reasoning", given.reasoning, "string") end
-  given.stop_reason = given.stop_reason or (#given.tool_calls > 0 and "tool_use" or "end_turn")
-  if not stops[given.stop_reason] then
+  if given.stop_reason ~= nil and not stops[given.stop_reason] then
     local known = options.sorted_keys(stops)
     fail("with the %s", options.unknown("stop_reason", tostring(given.stop_reason), known))
   end
-  return given
+end
+
+-- A copy as it would have come from a wire: the model cannot change it later, and what cannot be sent with
+-- the next turn, or written to a transcript, is known now.
+local function copy_of(given)
+  local ok, text = pcall(core.json.encode, given)
+  if not ok then
+    if type(text) ~= "string" then error(text, 0) end
+    fail("that is no JSON: %s", text:match "cannot encode.*" or text)
+  end
+  local copy = core.json.decode(text)
+  if core.json.is_array(copy) then fail "that is a list" end
+  return copy
+end
+
+--- The reply with what every reply has: a table of its own.
+function reply.complete(given)
+  if type(given) ~= "table" then
+    error("model: complete must return a reply or nil and an error, got " .. type(given), 0)
+  end
+  check(given)
+  local made = copy_of(given)
+  for _, name in ipairs { "text", "tool_calls", "stop_reason" } do
+    if given[name] ~= nil and made[name] == nil then
+      fail("whose %s is not its own: no plain table", name)
+    end
+  end
+  check(made) -- what answers for the fields may have answered twice
+  made.role = "assistant"
+  made.text = made.text or ""
+  made.usage = made.usage or {}
+  made.tool_calls = made.tool_calls or {}
+  for _, name in ipairs(lists) do -- an empty list has no sign of being one
+    if made[name] then core.json.array(made[name]) end
+  end
+  made.stop_reason = made.stop_reason or (#made.tool_calls > 0 and "tool_use" or "end_turn")
+  return made
 end
 
 return reply

@@ -184,18 +184,28 @@ local function context(self, call)
   }, Context)
 end
 
+-- What the tool answers: content, is_error. Its values are read here, in its own task and time, for that may
+-- run code of the tool.
+local function ask(definition, arguments, its_context)
+  local ok, value, err = pcall(definition.run, arguments, its_context)
+  if ok then return tool.content(value, err) end
+  if tool.is_cancelled(value) then error(value, 0) end
+  return tool.cap(tool.message(value)), true
+end
+
 -- Runs the tool in a task of its own: content, is_error.
 local function run(self, definition, call)
-  local ok, value, err
-  local t <close> = task.spawn_within(definition.timeout, definition.run, call.arguments, context(self, call))
-  if definition.timeout then
-    ok, value, err = task.wait_within(definition.timeout, t, "timed out: the tool was stopped after %g s")
+  local ok, content, is_error
+  local seconds = definition.timeout
+  local t <close> = task.spawn_within(seconds, ask, definition, call.arguments, context(self, call))
+  if seconds then
+    ok, content, is_error = task.wait_within(seconds, t, "timed out: the tool was stopped after %g s")
   else
-    ok, value, err = t:wait()
+    ok, content, is_error = t:wait()
   end
-  if ok then return tool.content(value, err) end
-  if tool.is_cancelled(value) then return "not run: cancelled", true end
-  return tool.message(value), true
+  if ok then return content, is_error end
+  if tool.is_cancelled(content) then return "not run: cancelled", true end
+  return tool.cap(tool.message(content)), true
 end
 
 --- Runs one call and returns the tool message that answers it. Never throws for what the model
@@ -256,7 +266,8 @@ end
 
 local function message_of(call, outcome)
   if outcome.ok then return outcome.value end
-  local text = tool.is_cancelled(outcome.error) and "not run: cancelled" or tool.message(outcome.error)
+  local text = tool.is_cancelled(outcome.error) and "not run: cancelled"
+    or tool.cap(tool.message(outcome.error))
   return messages.tool_result(call, text, true)
 end
 

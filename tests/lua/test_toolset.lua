@@ -120,6 +120,22 @@ function T:test_a_tool_that_does_not_wait_is_stopped_too()
   lu.assertEquals(call(toolset { name = "t", run = function() return "next" end }, {}, "t").content, "next")
 end
 
+function T:test_what_a_tool_throws_is_bounded_and_read_in_its_time()
+  local message = call(toolset(add_tool(function() error(("x"):rep(1000000), 0) end)), { a = 1, b = 2 })
+  lu.assertTrue(message.is_error)
+  lu.assertTrue(#message.content < 66000)
+  local odd = setmetatable({}, { __tostring = function() while true do pcall(string.rep, "x", 9) end end })
+  for _, run in ipairs {
+    function() error(odd) end, function() return nil, odd end,
+    function() return barchan.result { text = odd } end,
+  } do
+    coverage.without(function()
+      message = call(toolset { name = "odd", timeout = 0.05, run = run }, {}, "odd")
+    end)
+    lu.assertTrue(message.is_error)
+  end
+end
+
 function T:test_answers_to_wrong_calls_are_bounded()
   local tools = toolset { name = "t", description = "", run = print,
     parameters = { type = "object", properties = {}, additionalProperties = false } }

@@ -118,6 +118,96 @@ function T:test_errors_name_the_field()
   end
 end
 
+local function plus()
+  return { name = "plus", description = "", parameters = { type = "object" },
+    run = function(args) return tostring(args.a + 1) end }
+end
+
+-- Its own reply comes back to it, and to any other model.
+function T:test_a_conversation_has_a_second_turn()
+  local replies = {
+    { text = "so far", stop_reason = "pause_turn" },
+    { tool_calls = { { id = "1", name = "plus", arguments = { a = 1 } } } },
+    { invalid_tool_calls = { { id = "2", name = "plus", arguments_text = "{", error = "no JSON" } } },
+    { tool_calls = {}, invalid_tool_calls = {}, text = "done" },
+  }
+  local function answering(seen)
+    return function(request)
+      seen[#seen + 1] = request
+      return replies[#seen]
+    end
+  end
+  for _, made in ipairs { model_of, function(complete)
+    return { complete = function(_, request) return complete(request) end }
+  end } do
+    local seen = {}
+    local result = barchan.agent { model = made(answering(seen)), tools = { plus() } }:run "q"
+    lu.assertEquals({ result.error, result.text, #seen, #result.messages }, { nil, "done", 4, 7 })
+    lu.assertEquals(seen[4].messages[4].content, "2")
+    lu.assertStrContains(seen[4].messages[6].content, "no JSON")
+    -- As any provider takes it: nobody listens there, which is after the check.
+    local http = assert(barchan.model { provider = "openai", name = "m", api_key = "k",
+      base_url = "http://127.0.0.1:1", max_retries = 0 })
+    local all = table.move(result.messages, 1, #result.messages, 1, {})
+    all[#all + 1] = { role = "user", content = "and now?" }
+    local reply, err = http:complete(all)
+    lu.assertEquals({ reply, err.code }, { nil, "network" })
+  end
+end
+
+-- A reply as it would have come from a wire: JSON, and nobody else's.
+function T:test_a_reply_is_a_copy()
+  local given = { text = "a", tool_calls = { { id = "1", name = "f", arguments = { list = {} } } } }
+  local model = model_of(function() return given end)
+  local reply = assert(model:complete "q")
+  given.text, given.tool_calls[1].arguments.list = "b", 5
+  lu.assertEquals({ reply.text, reply.tool_calls[1].arguments, given.role }, { "a", { list = {} }, nil })
+  local times = 0
+  local turncoat = setmetatable({}, { __index = function(_, name)
+    times = times + 1
+    return name == "text" and (times == 1 and "x" or 5) or nil
+  end })
+  local cycle = {}
+  cycle.cycle = cycle
+  for text, answer in pairs {
+    ["that is no JSON: cannot encode a function as JSON at .tool_calls[1].arguments.f"] =
+      { tool_calls = { { id = "1", name = "f", arguments = { f = print } } } },
+    ["that is no JSON: cannot encode"] = { tool_calls = { { id = "1", name = "f", arguments = cycle } } },
+    ["no JSON: cannot encode"] = { tool_calls = { { id = "1", name = "f", arguments = { n = 0 / 0 } } } },
+    ["a reply that is a list"] = { "hello" },
+    ["is of a wrong type: a string expected, got number"] = turncoat,
+    ["whose text is not its own: no plain table"] = setmetatable({}, { __index = { text = "x" } }),
+  } do
+    lu.assertErrorMsgContains(text, function() return (model_of(function() return answer end):complete "q") end)
+  end
+end
+
+function T:test_a_request_is_a_copy()
+  local list = { { role = "user", content = "q" } }
+  local reply = assert(model_of(function(request)
+    request.messages[1].content = "something else"
+    request.messages[2] = { role = "user", content = "more" }
+    return { text = request.messages[1].content }
+  end):complete(list))
+  lu.assertEquals({ reply.text, list }, { "something else", { { role = "user", content = "q" } } })
+end
+
+function T:test_emit_ends_with_its_turn()
+  local kept
+  local events = 0
+  assert(model_of(function(_, emit)
+    kept = emit
+    return { text = "" }
+  end):complete { messages = "q", on_event = function() events = events + 1 end })
+  lu.assertErrorMsgContains("emit: its turn is over", function() kept("text", "late") end)
+  lu.assertEquals(events, 0)
+end
+
+function T:test_nil_is_thrown()
+  local result = barchan.agent { model = model_of(function() error() end) }:run "q"
+  lu.assertEquals({ result.stop_reason, result.error }, { "error", "nil was thrown" })
+end
+
 -- As before a request goes over HTTP.
 function T:test_requests_are_checked()
   local asked = 0

@@ -4,7 +4,8 @@
 --- never enter Lua, and go to the provider's own address only. `replay` plays recorded turns, without a key.
 ---
 --- A model may be written in Lua: its provider is a table with a function `complete(request, emit)`, which returns a
---- reply, or nil and an error { code, message }. What it throws, and a reply that is none, is thrown on.
+--- reply, or nil and an error { code, message }. What it throws, and a reply that is none, is thrown on. Requests and
+--- replies are copied, as over a wire: they are JSON, without what a metatable adds.
 ---
 ---     local echo = assert(barchan.model { name = "echo", provider = {
 ---       complete = function(request, emit)
