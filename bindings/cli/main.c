@@ -14,26 +14,28 @@
 
 enum { EXIT_BARCHAN_FAILED = 125 };
 
-static barchan_cancel *cancel;
+static barchan_cancel *cancel; /* for as long as there may be signals */
 static volatile sig_atomic_t signal_seen;
 
 /* Time for work that was cancelled to end in an orderly way. */
 enum { SECONDS_TO_END = 3 };
 
 /* The first signal cancels the work; the second ends the program, and so does the alarm when a
- * script does not come to a wait. Sandboxes die with the program. */
+ * script does not come to a wait. Sandboxes die with the program. Who no longer reads what we write
+ * may say so often. */
 static void on_signal(int number)
 {
     signal_seen = number;
     barchan_cancel_trigger(cancel);
-    signal(number, SIG_DFL);
+    if (number != SIGPIPE) signal(number, SIG_DFL);
     alarm(SECONDS_TO_END);
 }
 
 static void on_alarm(int number)
 {
     (void)number;
-    raise(signal_seen); /* its disposition is the default one by now */
+    signal(signal_seen, SIG_DFL);
+    raise(signal_seen);
 }
 
 /* Programs started with closed descriptors would find their own files under those numbers. */
@@ -87,7 +89,8 @@ static void on_log(barchan_log_level level, const char *message, void *ud)
 
 static int complain(const barchan_error *err)
 {
-    if (err->code == BARCHAN_ECANCELLED && signal_seen != 0) return 128 + signal_seen;
+    int is_by_signal = err->code == BARCHAN_ECANCELLED || signal_seen == SIGPIPE;
+    if (is_by_signal && signal_seen != 0) return 128 + signal_seen;
     fprintf(stderr, "barchan: %s\n", err->message);
     return EXIT_BARCHAN_FAILED;
 }
@@ -127,12 +130,12 @@ int main(int argc, char **argv)
     catch_signal(SIGINT);
     catch_signal(SIGTERM);
     catch_signal(SIGHUP);
+    catch_signal(SIGPIPE);
     if (barchan_runtime_create(&rt, &options, &err) < 0) return complain(&err);
     int code = run(rt, (const char *const *)argv, &err);
     barchan_runtime_destroy(rt);
     if (code < 0) code = complain(&err);
     if (signal_seen != 0) code = 128 + signal_seen;
-    barchan_cancel_release(cancel);
     if ((fflush(stdout) != 0 || print_failed) && code == 0) {
         fprintf(stderr, "barchan: cannot write standard output\n");
         code = EXIT_BARCHAN_FAILED;

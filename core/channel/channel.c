@@ -1,6 +1,7 @@
 #include "channel.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +18,8 @@ struct bc_channel {
     const bc_channel_handler *handler;
     void *ud;
     bc_buf in, out;
+    int held;    /* frames have come that are not given out: see may_read */
+    int drained; /* what has come is given out in any case: it is the last */
     int entered; /* handlers on the stack: closing frees when they have returned */
     int closed;
 };
@@ -68,18 +71,20 @@ static void break_off(bc_channel *channel, const char *what)
     end(channel, &why);
 }
 
-/* Who asks and does not read what it is sent is not read from: it could have us answer it until the
- * queue is full. An honest one always reads, whatever waits to be sent. */
+/* Who asks and does not read what it is sent is not read from, nor answered: it could have us
+ * answer it until the queue is full. An honest one always reads, whatever waits to be sent. */
 static int may_read(const bc_channel *channel)
 {
-    return !channel->handler->asks || channel->out.len <= BC_CHANNEL_MAX_UNREAD;
+    return !channel->handler->asks || channel->drained || channel->out.len <= BC_CHANNEL_MAX_UNREAD;
 }
 
 static void want(bc_channel *channel)
 {
     if (channel->closed) return;
-    unsigned events = may_read(channel) ? BC_READABLE : 0;
-    bc_watch_set(channel->watch, events | (channel->out.len > 0 ? BC_WRITABLE : 0), NULL);
+    unsigned events = may_read(channel) && !channel->held ? BC_READABLE : 0;
+    /* What is held goes on in a turn of its own. */
+    bool writes = channel->out.len > 0 || channel->held;
+    bc_watch_set(channel->watch, events | (writes ? BC_WRITABLE : 0), NULL);
 }
 
 static void flush(bc_channel *channel)
@@ -95,10 +100,13 @@ static void flush(bc_channel *channel)
     }
 }
 
-/* Gives out the whole frames of the buffer; 0, or -1 when the channel ended. */
+/* Gives out the whole frames of the buffer, as long as may_read; 0, or -1 when the channel ended.
+ */
 static int give_out(bc_channel *channel)
 {
     for (;;) {
+        channel->held = channel->in.len > 0 && !may_read(channel);
+        if (channel->held) return 0;
         bc_frame frame;
         const bc_channel_handler *handler = channel->handler;
         int64_t size =
@@ -138,7 +146,7 @@ static int read_once(bc_channel *channel)
     bc_buf_commit(&channel->in, (size_t)n);
     int rc = give_out(channel);
     if (rc < 0) return -1;
-    return n == READ_BYTES ? 1 : 0;
+    return n == READ_BYTES && !channel->held ? 1 : 0;
 }
 
 static void on_ready(void *ud, unsigned events)
@@ -151,7 +159,8 @@ static void on_ready(void *ud, unsigned events)
             channel->handler->on_sent(channel->ud);
         }
     }
-    if (!channel->closed && events & (BC_READABLE | BC_HANGUP)) {
+    if (!channel->closed && channel->held) give_out(channel);
+    if (!channel->closed && !channel->held && events & (BC_READABLE | BC_HANGUP)) {
         for (int i = 0; i < READS_PER_TURN; i++) {
             if (!may_read(channel) || read_once(channel) <= 0) break;
         }
@@ -165,6 +174,8 @@ void bc_channel_read_now(bc_channel *channel)
     channel->entered++;
     /* Whoever still has the other end can add nothing: there is an end to it. */
     shutdown(channel->fd, SHUT_RD);
+    channel->drained = 1;
+    if (channel->held) give_out(channel);
     while (!channel->closed && read_once(channel) > 0) {}
     leave(channel);
 }

@@ -1,28 +1,15 @@
 #!/usr/bin/env python3
-"""The program `barchan` as a person at a shell meets it. BARCHAN_BIN is the program."""
-import fcntl
+"""The program `barchan`: what all commands have, and exec."""
 import json
 import os
-import pty
 import re
-import select
 import signal
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
-import time
 import unittest
 
-BIN = os.environ["BARCHAN_BIN"]
-EXAMPLES = os.path.join(os.path.dirname(__file__), "../../examples")
-CLEAN = {k: v for k, v in os.environ.items() if not k.endswith(("_API_KEY", "_BASE_URL"))}
-
-
-def barchan(*args, stdin=b"", env=None, timeout=60, cwd=None):
-    return subprocess.run([BIN, *args], input=stdin, capture_output=True, timeout=timeout,
-                          env={**CLEAN, **(env or {})}, cwd=cwd)
+from program import BIN, CLEAN, EXAMPLES, barchan
 
 
 class Front(unittest.TestCase):
@@ -78,6 +65,16 @@ class Front(unittest.TestCase):
             os.mkfifo(os.path.join(folder, "tools", "exec.lua"))
             self.assertIn(b"is not a regular file", barchan("tools", "list", env={"BARCHAN_SCRIPTS": folder}).stderr)
         self.assertIn(b"BARCHAN_SCRIPTS", barchan("--version", env={"BARCHAN_SCRIPTS": "/nowhere"}).stderr)
+
+    def test_the_version_alone(self):
+        done = barchan("--version", "extra")
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertIn(b"--version takes no 'extra'", done.stderr)
+
+    def test_what_the_library_does_not_take_is_wrong_usage(self):
+        done = barchan("sandbox", "create", "--lease", "1e300")
+        self.assertEqual((done.returncode, done.stdout), (2, b""))
+        self.assertTrue(done.stderr.startswith(b"barchan sandbox: sandbox: option 'lease' is at most"), done.stderr)
 
 
 class Docs(unittest.TestCase):
@@ -148,7 +145,8 @@ class Exec(unittest.TestCase):
         self.assertEqual(done.returncode, 2)  # the shell's own
         self.assertIn(b"limit of processes", done.stderr)
         for text, words in (("memry=64M", b"did you mean 'memory'"), ("memory=much", b"NAME=NUMBER"),
-                            ("pids=5M", b"takes no unit"), ("pids=1.5", b"whole number"), ("pids=0", b"greater"),
+                            ("pids=5M", b"takes no unit"), ("memory=99999999999G", b"too large"),
+                            ("pids=1.5", b"whole number"), ("pids=0", b"greater"),
                             ("pids=5,pids=6", b"pids stands there twice")):
             done = barchan("exec", "--limits", text, "--", "true")
             self.assertEqual(done.returncode, 2, text)
@@ -286,450 +284,21 @@ class Output(unittest.TestCase):
         done = self.shell("exec $B exec --stdin -- cat <&-")
         self.assertEqual(done.returncode, 125)
         self.assertIn(b"standard input", done.stderr)
-        self.assertEqual(self.shell("$B exec -- yes | head -n 1").stdout, b"y\n")
+
+    def test_nobody_reads_any_more(self):
+        """As other programs it ends without a word, whatever it was at."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in (("print", "while true do print 'y' end"), ("write", "while true do io.write 'y\\n' end")):
+                with open(os.path.join(folder, name), "w") as file:
+                    file.write(text)
+            for command in ("exec -- yes", "docs --all", f"run {folder}/print", f"run {folder}/write"):
+                done = self.shell(f"{{ $B {command}; echo $? >&2; }} | head -n 1")
+                self.assertNotEqual(done.stdout, b"", command)
+                self.assertEqual(done.stderr, b"141\n", command)
 
     def test_bytes_in_json(self):
         result = json.loads(barchan("exec", "--json", "--", "printf", "a\\377b").stdout)
         self.assertEqual((result["out"], result["out_encoding"]), ("Yf9i", "base64"))
-
-
-class Run(unittest.TestCase):
-    def script(self, text, *args):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "script.lua")
-            with open(path, "w") as file:
-                file.write(text)
-            with open(os.path.join(folder, "beside.lua"), "w") as file:
-                file.write("return { name = 'beside' }")
-            return barchan("run", path, *args)
-
-    def test_a_script_gets_its_arguments_and_neighbours(self):
-        done = self.script("print(arg[1], select('#', ...), require 'beside'.name)", "one", "--two")
-        self.assertEqual((done.returncode, done.stdout), (0, b"one\t2\tbeside\n"))
-
-    def test_errors(self):
-        done = self.script("local x = nil\nx()")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"script.lua:2:", done.stderr)
-        self.assertIn(b"traceback", done.stderr)
-        self.assertIn(b"script.lua:1:", self.script("return {").stderr)
-        self.assertEqual(self.script("return 9").returncode, 9)
-        self.assertEqual(self.script("return 256").returncode, 1)
-        lost = self.script("local b = require 'barchan' b.spawn(function() error 'lost' end) b.sleep(0.05) collectgarbage()")
-        self.assertIn(b"a task failed and nobody waited for it", lost.stderr)
-        gone = barchan("run", "/no/such.lua")
-        self.assertEqual((gone.returncode, gone.stderr), (1, b"barchan: cannot read /no/such.lua: No such file or directory\n"))
-        self.assertNotIn(b"traceback", self.script("return {").stderr)
-
-    def test_what_a_callback_gets_wrong_is_said_at_once(self):
-        for body, said in (("error('oh')", b"on_connect failed: "), ("return 'yes'", b"got a string; a.example was refused"),
-                           ("return", b"")):
-            done = self.script("""
-                local sbx <close> = assert(require "barchan".sandbox { network = {
-                  on_connect = function() %s end, on_event = function() end } })
-                local r = sbx:exec("curl -s -m 5 http://a.example/ | head -c 300")
-                io.stderr:write("the end: ", r.denied[1].rule, "\\n")""" % body)
-            before, _, after = done.stderr.partition(b"the end: refused when asked\n")
-            self.assertEqual((before.count(said) > 0, before == b"", after), (True, said == b"", b""), done.stderr)
-
-    def test_a_loop_script_is_edited_while_it_runs(self):
-        loop = """return {{
-          open = function(state, word) state.word, state.n = word, 0 end,
-          turn = function(state)
-            state.n = state.n + 1
-            print("{0}", state.word, state.n)
-            if state.n == 2 then io.stdout:write("EDIT\\n") io.stdout:flush() io.read() end
-            {1}
-            if state.n == 4 then return 7 end
-          end,
-          close = function() print "closed" end,
-        }}"""
-        with tempfile.TemporaryDirectory() as folder:
-            path = f"{folder}/loop.lua"
-
-            def write(version, extra=""):
-                with open(path, "w") as file:
-                    file.write(loop.format(version, extra))
-
-            def run(*flags):
-                write("old")
-                process = subprocess.Popen([BIN, "run", *flags, path, "hi"], stdin=subprocess.PIPE, env=CLEAN,
-                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-                lines = iter(process.stdout.readline, "EDIT\n")
-                before = list(lines)
-                return process, before
-
-            process, before = run("--watch")
-            write("new")
-            out, err = process.communicate("go\n", timeout=30)
-            self.assertEqual((before + out.splitlines(True), process.returncode),
-                             (["old\thi\t1\n", "old\thi\t2\n", "new\thi\t3\n", "new\thi\t4\n", "closed\n"], 7), err)
-            self.assertEqual(err, f"barchan: script reloaded: {path}\n")
-
-            process, before = run("--watch")
-            write("new", "error 'no good'")
-            out, err = process.communicate("go\n", timeout=30)
-            self.assertEqual((out, process.returncode), ("new\thi\t3\nold\thi\t3\nold\thi\t4\nclosed\n", 7), err)
-            self.assertRegex(err, r"script reloaded: .*\nbarchan: script rolled back: .*loop.lua:\d+: no good\n")
-
-            process, before = run()  # the same script, not watched
-            write("new")
-            out, err = process.communicate("go\n", timeout=30)
-            self.assertEqual((out, err, process.returncode), ("old\thi\t3\nold\thi\t4\nclosed\n", "", 7))
-
-            with open(path, "w") as file:
-                file.write("print 'no loop'")
-            done = barchan("run", "--watch", path)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(b"a loop script returns a table with the function turn", done.stderr)
-
-    def test_interrupt_closes_what_is_open(self):
-        with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
-            file.write("local b = require 'barchan'\n"
-                       "local c <close> = setmetatable({}, { __close = function() print 'closed' end })\n"
-                       "print 'ready' b.sleep(100)")
-            file.flush()
-            process = subprocess.Popen([BIN, "run", file.name], stdout=subprocess.PIPE, env=CLEAN)
-            self.assertEqual(process.stdout.readline(), b"ready\n")
-            process.send_signal(signal.SIGINT)
-            self.assertEqual(process.stdout.read(), b"closed\n")
-            self.assertEqual(process.wait(20), 130)
-
-
-    def test_one_signal_ends_a_script_that_never_waits(self):
-        for text in ("while true do end", "local b = require 'barchan' while true do pcall(b.sleep, 0.1) end"):
-            with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
-                file.write("print 'ready'\n" + text)
-                file.flush()
-                process = subprocess.Popen([BIN, "run", file.name], stdout=subprocess.PIPE, env=CLEAN)
-                process.stdout.readline()
-                process.terminate()
-                self.assertEqual(process.wait(20), 128 + signal.SIGTERM)
-                process.stdout.close()
-
-
-class Ask(unittest.TestCase):
-    replay = os.path.join(EXAMPLES, "data/prime.jsonl")
-
-    def test_replay(self):
-        done = barchan("ask", "--replay", self.replay, "What is the 1000th prime number?")
-        self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn(b"7919", done.stdout)
-        self.assertIn(b"replaying recorded model turns", done.stderr)
-        self.assertRegex(done.stderr, rb"> run_python .*\n  done in \d+\.\d\d s: exit_code: 0 out: 7919")
-        self.assertNotIn(b"\x1b", done.stderr)  # not a terminal: plain lines
-
-    def test_json_events_and_transcript_tell_the_same_run(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "run.jsonl")
-            done = barchan("ask", "--json", "--transcript", path, "--replay", self.replay, "?")
-            events = [json.loads(line) for line in done.stdout.splitlines()]
-            with open(path) as file:
-                recorded = [json.loads(line) for line in file]
-            self.assertEqual(recorded[0]["type"], "transcript")
-            self.assertEqual(recorded[0]["version"], 1)
-            self.assertEqual(recorded[1:], events)
-            self.assertEqual([e["seq"] for e in events], list(range(1, len(events) + 1)))
-            self.assertEqual(len({e["run_id"] for e in events}), 1)
-            kinds = [e["type"] for e in events if not e["type"].endswith("_delta")]
-            self.assertEqual(kinds, ["run_started", "turn_started", "model_reply", "tool_call", "tool_result",
-                                     "turn_started", "model_reply", "run_finished"])
-            again = barchan("ask", "--replay", path, "?")  # a transcript plays again
-            self.assertEqual(again.returncode, 0, again.stderr)
-            self.assertIn(b"7919", again.stdout)
-            fresh = os.path.join(folder, "fresh.jsonl")
-            barchan("ask", "--transcript", fresh, "--template", "/no/such", "--replay", self.replay, "?")
-            self.assertFalse(os.path.exists(fresh))
-            refused = barchan("ask", "--transcript", path, "--replay", self.replay, "?")
-            self.assertEqual(refused.returncode, 125)
-            self.assertIn(b"exists", refused.stderr)
-
-    def test_policies(self):
-        with tempfile.TemporaryDirectory() as folder:
-            with open(f"{folder}/quiet.lua", "w") as file:
-                file.write("return { before_call = function() return 'stop', 'not today' end }")
-            done = barchan("ask", "--replay", f"{EXAMPLES}/data/prime.jsonl", "--json", "--watch",
-                           "--policy", "no_repeats", "--policy-dir", folder, "q")
-        self.assertEqual(done.returncode, 1, done.stderr)
-        self.assertIn(b"not run: denied: not today", done.stdout)
-        self.assertIn(b'"stop_reason":"denied"', done.stdout)
-
-    def test_what_cannot_work_says_why(self):
-        done = barchan("ask", "--model", "anthropic:claude-x", "hello")
-        self.assertEqual(done.returncode, 125)
-        self.assertIn(b"set ANTHROPIC_API_KEY", done.stderr)
-        self.assertEqual(barchan("ask", "--model", "claude", "hello").returncode, 2)
-        done = barchan("ask", "--replay", "/no/such.jsonl", "hello")
-        self.assertEqual(done.returncode, 125)
-        self.assertIn(b"/no/such.jsonl", done.stderr)
-        done = barchan("ask", "--model", "anthropic:m", "--base-url", "http://127.0.0.1:9", "hello")
-        self.assertEqual(done.returncode, 125)
-        self.assertIn(b"127.0.0.1", done.stderr)
-
-    def test_the_model_that_is_asked_by_default(self):
-        local = "http://127.0.0.1:9"  # nobody listens: the error names who was asked
-        done = barchan("ask", "hello", env={"ANTHROPIC_BASE_URL": local})
-        self.assertEqual(done.returncode, 125)
-        self.assertIn(b"127.0.0.1", done.stderr)
-        events = barchan("ask", "--json", "hello", env={"OPENAI_BASE_URL": local}).stdout.splitlines()
-        self.assertEqual(json.loads(events[0])["model"], "model openai:gpt-5")
-        events = barchan("ask", "--json", "hello", env={"OPENAI_BASE_URL": local, "BARCHAN_MODEL": "openai:mine"})
-        self.assertEqual(json.loads(events.stdout.splitlines()[0])["model"], "model openai:mine")
-
-    def test_the_prompt_from_standard_input(self):
-        done = barchan("ask", "--json", "--replay", self.replay, "-", stdin=b"from stdin")
-        self.assertEqual(json.loads(done.stdout.splitlines()[0])["messages"][0]["content"], "from stdin")
-
-    def hostile(self, *replies):
-        file = tempfile.NamedTemporaryFile("w", suffix=".jsonl")
-        self.addCleanup(file.close)
-        for event in ({"type": "transcript", "version": 1}, *({"type": "model_reply", "reply": r} for r in replies)):
-            file.write(json.dumps(event) + "\n")
-        file.flush()
-        return barchan("ask", "--replay", file.name, "?")
-
-    def test_hostile_transcripts(self):
-        call = {"id": "1", "name": "exec", "arguments": {"command": "echo RAN"}}
-        done = self.hostile({"text": "t", "invalid_tool_calls": [call]}, {"text": "end"})
-        self.assertNotIn(b"out: RAN", done.stderr)
-        done = self.hostile({"text": "x", "stop_reason": "\u001b]0;pwn\u0007\u202e\u061c"})
-        self.assertNotIn(b"\x1b", done.stderr + done.stdout)
-        self.assertNotIn("\u202e".encode(), done.stderr)
-        for reply in ({"usage": None}, {"usage": 5}, {"invalid_tool_calls": 5}, {"invalid_tool_calls": [None]},
-                      {"stop_reason": None}, {"stop_reason": []}, {"tool_calls": 5}, {"tool_calls": [call, call]},
-                      {"text": 5}, {"role": "x"}, {"tool_calls": [{**call, "arguments": "x"}]}, [], None, 5):
-            done = self.hostile(reply)
-            self.assertIn(done.returncode, (0, 1, 125), reply)
-            self.assertNotIn(b"attempt to", done.stderr, reply)
-            self.assertNotIn(b"out: RAN", done.stderr, reply)
-            if done.returncode:
-                self.assertNotEqual(done.stderr.strip(), b"", reply)
-
-    def test_transcripts_go_to_regular_files_only(self):
-        with tempfile.TemporaryDirectory() as folder:
-            fifo = os.path.join(folder, "fifo")
-            os.mkfifo(fifo)
-            done = barchan("ask", "--transcript", fifo, "--replay", self.replay, "?", timeout=20)
-            self.assertEqual(done.returncode, 125)
-            path = os.path.join(folder, "new")
-            barchan("ask", "--transcript", path, "--replay", self.replay, "?")
-            self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
-        done = barchan("ask", "--transcript", "/dev/full", "--replay", self.replay, "?")
-        self.assertEqual(done.returncode, 125)
-
-    def test_limits(self):
-        done = barchan("ask", "--max-steps", "1", "--replay", self.replay, "?")
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"stopped: max_steps", done.stderr)
-        done = barchan("ask", "--tools", "exec,read_fil", "--replay", self.replay, "?")
-        self.assertEqual(done.returncode, 2)
-        self.assertIn(b"did you mean 'read_file'", done.stderr)
-
-
-class Terminal(unittest.TestCase):
-    """At a terminal: a spinner while something runs, colours unless NO_COLOR, escapes made visible."""
-
-    def transcript(self, code):
-        file = tempfile.NamedTemporaryFile("w", suffix=".jsonl")
-        self.addCleanup(file.close)
-        call = {"id": "1", "name": "run_python", "arguments": {"code": code}}
-        for event in ({"type": "transcript", "version": 1},
-                      {"type": "model_reply", "reply": {"role": "assistant", "text": "", "tool_calls": [call],
-                                                        "stop_reason": "tool_use"}},
-                      {"type": "model_reply", "reply": {"role": "assistant", "text": "a\x1b[31mred\u202e", "tool_calls": [],
-                                                        "stop_reason": "end_turn"}}):
-            file.write(json.dumps(event) + "\n")
-        file.flush()
-        return file.name
-
-    def at_terminal(self, *args, env=None, after=None):
-        pid, fd = pty.fork()
-        if pid == 0:
-            os.execve(BIN, [BIN, *args], {**CLEAN, "TERM": "xterm", **(env or {})})
-        output = b""
-        while True:
-            try:
-                chunk = os.read(fd, 65536)
-            except OSError:
-                break
-            if not chunk:
-                break
-            output += chunk
-            if after and after in output:
-                os.write(fd, b"\x03")  # Ctrl-C, by the terminal's own line discipline
-                after = None
-        os.close(fd)
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), output
-
-    def test_spinner_and_colours(self):
-        path = self.transcript("import time; time.sleep(0.5); print('\\x1b]0;title\\x07')")
-        code, output = self.at_terminal("ask", "--replay", path, "?")
-        self.assertEqual(code, 0, output)
-        self.assertIn("⠋".encode(), output)
-        self.assertIn(b"\x1b[36m> run_python", output)
-        self.assertIn(rb"a\x1b[31mred\u{202e}", output)
-        self.assertNotIn(b"\x1b]0;", output)
-        code, output = self.at_terminal("ask", "--replay", path, "?", env={"NO_COLOR": "1"})
-        self.assertEqual(code, 0)
-        self.assertNotRegex(output, rb"\x1b\[\d+m")
-
-    def test_text_of_every_language(self):
-        """Joiners belong to words and emoji; into a pipe goes what came, whatever it is."""
-        text = "می\u200cخواهم 👨\u200d👩\u200d👧 \u200fmark\u202eback\u00ad\ufffb"
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "said.jsonl")
-            with open(path, "w") as file:
-                file.write(json.dumps({"type": "model_reply", "reply": {"text": text}}) + "\n")
-            code, output = self.at_terminal("ask", "--replay", path, "?")
-            self.assertEqual(code, 0, output)
-            shown = text.replace("\u202e", "\\u{202e}").replace("\u00ad", "\\u{ad}").replace("\ufffb", "\\u{fffb}")
-            self.assertIn(shown.encode(), output)
-            done = barchan("ask", "--replay", path, "?")
-            self.assertIn(text.encode(), done.stdout)
-
-    def test_ctrl_c_ends_the_run_and_its_sandbox(self):
-        path = self.transcript("import time; print('started'); time.sleep(4321)")
-        code, output = self.at_terminal("ask", "--replay", path, "?", after=b"0.3 s")
-        self.assertEqual(code, 130, output)
-        self.assertIn(b"stopped: cancelled", output)
-        deadline = time.monotonic() + 5
-        while time.monotonic() < deadline and subprocess.run(["pgrep", "-f", "run_python_1[.]py"],
-                                                             stdout=subprocess.DEVNULL).returncode == 0:
-            time.sleep(0.05)
-        self.assertNotEqual(subprocess.run(["pgrep", "-f", "run_python_1[.]py"], stdout=subprocess.DEVNULL).returncode, 0)
-
-
-class Shell(unittest.TestCase):
-    def setUp(self):
-        self.ours, self.theirs = pty.openpty()
-        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 33, 111, 0, 0))
-        self.before = termios.tcgetattr(self.theirs)
-        self.seen = b""
-
-    def tearDown(self):
-        os.close(self.ours)
-        os.close(self.theirs)
-
-    def start(self, *args):
-        self.process = subprocess.Popen([BIN, "shell", *args], stdin=self.theirs, stdout=self.theirs,
-                                        stderr=self.theirs, env=dict(CLEAN, TERM="dumb"), start_new_session=True)
-
-    def until(self, words, seconds=30):
-        deadline = time.monotonic() + seconds
-        while words not in self.seen:
-            ready = select.select([self.ours], [], [], max(0, deadline - time.monotonic()))[0]
-            self.assertTrue(ready, f"{words} is missing in {self.seen}")
-            self.seen += os.read(self.ours, 65536)
-        self.seen = self.seen[self.seen.index(words) + len(words):]
-
-    def type(self, text):
-        os.write(self.ours, text)
-
-    def test_a_person_at_a_terminal(self):
-        self.start("--limits", "pids=50", "--env", "PS1=> ", "--", "sh")
-        self.until(b"> ")
-        self.type(b"tty; stty size; pwd; echo $((6*7))\r")
-        self.until(b"/dev/pts/0\r\n33 111\r\n/workspace\r\n42\r\n")
-        self.type(b"sh -c 'echo up; exec sleep 100'\r")
-        self.until(b"up\r\n")  # not the echo of the line
-        self.type(b"\x03")  # ends the command, not the shell, and not this program
-        self.until(b"> ")
-        fcntl.ioctl(self.theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        self.type(b"until stty size | grep '40 120'; do sleep 0.05; done; echo done\r")
-        self.until(b"40 120\r\ndone\r\n")
-        self.type(b"exit 7\r")
-        self.assertEqual(self.process.wait(30), 7)
-        self.assertEqual(termios.tcgetattr(self.theirs), self.before)
-
-    def test_ends(self):
-        self.start("--", "sh", "-c", "echo begin; exec cat")
-        self.until(b"begin")
-        self.type(b"\x04")
-        self.assertEqual(self.process.wait(30), 0)
-        self.start("--lease", "1", "--", "cat")
-        self.assertEqual(self.process.wait(30), 125)
-        self.until(b"the sandbox ended: lease_expired")
-        self.start("--", "no-such-program")
-        self.assertEqual(self.process.wait(30), 125)
-        self.until(b"cannot start 'no-such-program'")
-        self.start("--", "sh", "-c", "echo begin; exec sleep 100")
-        self.until(b"begin")
-        self.process.terminate()
-        self.assertEqual(self.process.wait(30), 143)
-        self.assertEqual(termios.tcgetattr(self.theirs), self.before)
-
-    def test_without_a_terminal(self):
-        done = barchan("shell")
-        self.assertEqual(done.returncode, 125)
-        self.assertIn(b"needs a terminal", done.stderr)
-
-
-class Tools(unittest.TestCase):
-    def test_list(self):
-        listed = barchan("tools", "list").stdout.decode()
-        for name in ("exec", "read_file", "write_file", "list_files", "run_python"):
-            self.assertRegex(listed, rf"(?m)^{name} ")
-        keys = {"neutral": "parameters", "anthropic": "input_schema", "mcp": "inputSchema"}
-        for form, key in keys.items():
-            tools = json.loads(barchan("tools", "list", "--format", form).stdout)
-            self.assertIn(key, tools[0], form)
-        openai = json.loads(barchan("tools", "list", "--format", "openai").stdout)
-        self.assertEqual(openai[0]["type"], "function")
-        done = barchan("tools", "list", "--format", "yaml")
-        self.assertEqual(done.returncode, 2)
-
-    def test_call(self):
-        done = barchan("tools", "call", "run_python", '{"code":"print(6*7)"}')
-        self.assertEqual((done.returncode, done.stdout), (0, b"exit_code: 0\nout:\n42\nerr: (empty)\n"))
-        done = barchan("tools", "call", "run_python", '{"cod":"1"}')
-        self.assertEqual(done.returncode, 1)
-        self.assertIn(b"code: is missing", done.stdout)
-        self.assertEqual(barchan("tools", "call", "run_python", "{").returncode, 2)
-
-
-    def test_check(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "one.lua")
-            with open(path, "w") as file:
-                file.write("return { name = 'one', run = print }")
-            done = barchan("tools", "check", folder)
-            self.assertEqual((done.returncode, done.stdout), (0, b"1 tools: one\n"))
-            with open(path, "w") as file:
-                file.write("\nreturn {")
-            done = barchan("tools", "check", folder)
-            self.assertEqual(done.returncode, 1)
-            self.assertIn(f"{path}:2:".encode(), done.stderr)
-
-    def test_check_says_what_a_file_should_have_returned(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "one.lua")
-            for text, words in (("return 5", "got a number"), ("", "got nothing"), ("return {}", "a helper is required by another script"),
-                                ("\nrequire 'nope'", f"one.lua:2: module 'nope' not found: there is no {folder}/nope.lua")):
-                with open(path, "w") as file:
-                    file.write(text)
-                done = barchan("tools", "check", folder)
-                self.assertEqual(done.returncode, 1)
-                self.assertIn(path.encode(), done.stderr)
-                self.assertIn(words.encode(), done.stderr)
-
-    def test_watch(self):
-        with tempfile.TemporaryDirectory() as folder:
-            def write(text):
-                with open(os.path.join(folder, "one.lua"), "w") as file:
-                    file.write(text)
-            write("return { name = 'one', run = print }")
-            process = subprocess.Popen([BIN, "tools", "watch", folder], stdout=subprocess.PIPE, env=CLEAN)
-            self.assertEqual(process.stdout.readline(), b"tools: one\n")
-            write("return { { name = 'one', run = print }, { name = 'two', run = print } }")
-            self.assertEqual(process.stdout.readline(), b"added: two\n")
-            self.assertEqual(process.stdout.readline(), b"changed: one\n")
-            write("return")
-            self.assertIn(b"refused, the old set stays: " + folder.encode(), process.stdout.readline())
-            write("return { { name = 'one', run = print }, { name = 'two', run = print } }")
-            self.assertEqual(process.stdout.readline(), b"good again, and as it was\n")
-            process.send_signal(signal.SIGINT)
-            self.assertEqual(process.wait(20), 130)
-            process.stdout.close()
 
 
 class Doctor(unittest.TestCase):

@@ -35,12 +35,12 @@ def eventually(condition, what, seconds=20):
         time.sleep(0.02)
 
 
+def all_listed():
+    return [json.loads(line) for line in sandbox("list", "--json").stdout.splitlines()]
+
+
 def listed(id):
-    for line in sandbox("list", "--json").stdout.splitlines():
-        status = json.loads(line)
-        if status["id"] == id:
-            return status
-    return None
+    return next((status for status in all_listed() if status["id"] == id), None)
 
 
 def holder_of(id):
@@ -124,6 +124,15 @@ class Commands(Case):
             self.assertIn(expected, done.stderr, words)
             self.assertEqual((done.returncode, done.stdout), (code, b""), words)
         self.assertTrue(sandbox("--help").stdout.startswith(b"usage: barchan sandbox create"))
+
+    def test_one_that_cannot_be_told_of_is_none(self):
+        before = {status["id"] for status in all_listed()}
+        for output, code in (("> /dev/full", 125), (">&-", 125), ("| true", 141)):
+            # The reader is gone before anything is written.
+            done = subprocess.run(["bash", "-c", f"{{ sleep 0.2; \"$B\" sandbox create; echo $? >&2; }} {output}"],
+                                  capture_output=True, timeout=60, env={**CLEAN, "B": BIN})
+            self.assertTrue(done.stderr.endswith(b"%d\n" % code), (output, done.stderr))
+            self.assertEqual({status["id"] for status in all_listed()}, before, output)
 
     def test_the_profile(self):
         id = self.create("--env", "WHO=profile", "--limits", "pids=40,wall=1", "--lease", "300")

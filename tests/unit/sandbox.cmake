@@ -1,5 +1,6 @@
 # barchan_unit_test(name file.c)
 barchan_unit_test(frame test_frame.c)
+barchan_unit_test(channel_unread test_channel_unread.c)
 foreach(name channel channel_answers)
   barchan_unit_test(${name} test_${name}.c fake_guest.c)
 endforeach()

@@ -40,6 +40,11 @@ local function is_command(name)
   return false
 end
 
+-- What a command has passed on as it was given, and the library does not take: the place is the command's.
+local function misused(problem)
+  return type(problem) == "string" and problem:match "^barchan/cli/[%w_/]+%.lua:%d+: (%w+: .*)$"
+end
+
 local function run_command(name, words)
   local command = load_command(name)
   local ok, code = pcall(command.main, words)
@@ -48,8 +53,9 @@ local function run_command(name, words)
     out(command.usage)
     return 0
   end
-  if type(code) == "table" and code.usage then
-    io.stderr:write(("barchan %s: %s\n"):format(name, code.usage))
+  local usage = type(code) == "table" and code.usage or misused(code)
+  if usage then
+    io.stderr:write(("barchan %s: %s\n"):format(name, usage))
     io.stderr:write(("barchan %s --help tells how it is used.\n"):format(name))
     return EXIT_USAGE
   end
@@ -67,11 +73,15 @@ local function dispatch(words)
     out(help())
     return 0
   end
-  if first == "--version" then
+  if first == "--version" and words[1] == nil then
     out("barchan ", core.util.version, "\n")
     return 0
   end
   if is_command(first) then return run_command(first, words) end
+  if first == "--version" then
+    io.stderr:write(("barchan: --version takes no '%s'\n"):format(words[1]))
+    return EXIT_USAGE
+  end
   local what = first:sub(1, 1) == "-" and "option" or "command"
   io.stderr:write("barchan: ", options.unknown(what, first, commands), "\n")
   return EXIT_USAGE
@@ -82,7 +92,7 @@ function cli.main()
   local words = { table.unpack(arg) }
   local ok, code = pcall(dispatch, words)
   if ok then return code end
-  if tool.is_cancelled(code) then error(code, 0) end
+  if tool.is_cancelled(code) or core.task.cancelled() then error(code, 0) end -- the program tells of a signal
   io.stderr:write("barchan: ", tool.message(code), "\n")
   return EXIT_FAILED
 end

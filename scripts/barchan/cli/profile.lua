@@ -26,6 +26,9 @@ function profile.limits(text)
       args.fail("--limits: %s", options.unknown("limit", name, options.sorted_keys(sandbox.limits)))
     end
     if unit ~= "" and not in_bytes[name] then args.fail("--limits: %s takes no unit", name) end
+    if value * 1.0 * units[unit] >= 2^63 then
+      args.fail("--limits: %s is too large: '%s'", name, digits .. unit)
+    end
     if kind == "integer" then value = math.tointeger(value * units[unit]) end
     if not value then args.fail("--limits: %s takes a whole number, got '%s'", name, item) end
     if parsed[name] then args.fail("--limits: %s stands there twice", name) end

@@ -131,8 +131,10 @@ function actions.create(words)
     best_effort = given["best-effort"],
   }
   if not sbx then return fail(err) end
-  out(sbx:status().id, "\n")
-  return 0
+  local told, problem = pcall(out, sbx:status().id, "\n")
+  if told then return 0 end
+  sbx:terminate() -- nobody would know of it
+  error(problem, 0)
 end
 
 local function duration(seconds)

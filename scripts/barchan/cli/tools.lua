@@ -47,7 +47,8 @@ local function list(given, rest)
   local tools = all_tools(given.dir)
   if not given.format then
     for _, declared in ipairs(tools:declarations()) do
-      local first = (declared.description or ""):match("^[^\n]*")
+      local text = (declared.description or ""):gsub("%s+", " ")
+      local first = text:match "^.-[.!?]%f[ ]" or text -- the first sentence
       out(("%-14s %s\n"):format(declared.name, first))
     end
     return 0
