@@ -1,6 +1,7 @@
 /* The model's handle. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include "base/cleanup.h"
 #include "base/options.h"
 #include "model_internal.h"
@@ -81,6 +82,26 @@ static int copy_string(const char *from, const char **to, barchan_error *err)
     return *to != NULL ? 0 : bc_error_nomem(err);
 }
 
+/* What frames a request is not the host's: a second one, or one that differs, and a server or what
+ * stands before it reads another request than was sent. */
+static int check_header(const char *line, barchan_error *err)
+{
+    static const char *const ours[] = {"connection",       "content-encoding",
+                                       "content-length",   "content-type",
+                                       "expect",           "host",
+                                       "proxy-connection", "te",
+                                       "trailer",          "transfer-encoding",
+                                       "upgrade"};
+    int rc = bc_http_check_header(line, err);
+    size_t len = strcspn(line, ":");
+    for (size_t i = 0; rc == 0 && i < sizeof ours / sizeof *ours; i++) {
+        if (strlen(ours[i]) != len || strncasecmp(line, ours[i], len) != 0) continue;
+        rc = bc_error_set(err, BARCHAN_EINVAL,
+                          "a header ('%s') is set by the library: leave it out", ours[i]);
+    }
+    return rc;
+}
+
 static int copy_headers(barchan_model *model, const char *const *headers, barchan_error *err)
 {
     size_t count = 0;
@@ -90,7 +111,7 @@ static int copy_headers(barchan_model *model, const char *const *headers, barcha
     model->headers = calloc(count + 1, sizeof *model->headers);
     if (model->headers == NULL) return bc_error_nomem(err);
     for (size_t i = 0; i < count; i++) {
-        int rc = bc_http_check_header(headers[i], err);
+        int rc = check_header(headers[i], err);
         if (rc < 0) return rc;
         model->headers[i] = strdup(headers[i]);
         if (model->headers[i] == NULL) return bc_error_nomem(err);

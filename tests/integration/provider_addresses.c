@@ -174,9 +174,30 @@ START_TEST(addresses_are_checked)
 }
 END_TEST
 
+/* A second length, or another host, and somebody on the way reads another request. */
+START_TEST(what_frames_a_request_is_no_header_of_the_hosts)
+{
+    static const char *const refused[] = {"Content-Length: 5", "transfer-encoding:chunked",
+                                          "HOST: a", "Content-Type: text/plain", "te: trailers"};
+    static const char *const taken[] = {"x-host: a", "Content-Language: de", "hosts: a"};
+    for (size_t i = 0; i < 8; i++) {
+        const char *const lines[] = {"x-first: 1", i < 5 ? refused[i] : taken[i - 5], NULL};
+        barchan_model *model = NULL;
+        barchan_error err = {0};
+        barchan_model_options o = {
+            .struct_size = sizeof o, .provider = "openai", .name = "m", .headers = lines};
+        int rc = barchan_model_create(&model, rt, &o, &err);
+        ck_assert_msg(rc == (i < 5 ? BARCHAN_EINVAL : 0), "%s: %d", lines[1], rc);
+        if (i < 5) ck_assert_ptr_nonnull(strstr(err.message, "is set by the library"));
+        barchan_model_destroy(model);
+    }
+}
+END_TEST
+
 int main(void)
 {
     const TTest *const tests[] = {unknown_certificates_are_refused, a_closed_port_is_a_clear_error,
-                                  addresses_are_checked, NULL};
+                                  addresses_are_checked,
+                                  what_frames_a_request_is_no_header_of_the_hosts, NULL};
     return server_suite_run("provider_addresses", byte_server, tests, 1);
 }

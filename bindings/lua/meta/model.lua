@@ -28,7 +28,7 @@
 ---@field api_key? string in the place of the environment's
 ---@field base_url? string another address, or a compatible server
 ---@field use_key? boolean with base_url: send the environment's key there
----@field headers? table<string, string> more headers of each request: { ["X-Name"] = "value" }
+---@field headers? table<string, string> more headers of each request: { ["X-Name"] = "value" }; none that frame it, as Host
 ---@field allow_plain_http? boolean let base_url be http beyond this machine
 ---@field max_tokens? integer of one answer, 1 at least
 ---@field connect_timeout? number seconds, more than 0; 15

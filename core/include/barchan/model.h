@@ -107,7 +107,8 @@ typedef struct barchan_model_options {
     const char *base_url; /* NULL: the provider's own. https, or http to loopback only ... */
     int allow_plain_http; /* ... unless this is 1 */
     /* "Name: value" added to each request, NULL-terminated. One that carries a key of its own
-     * (authorization, x-api-key) replaces api_key. */
+     * (authorization, x-api-key) replaces api_key; what frames the request (host, content-type,
+     * content-length, …) is refused. */
     const char *const *headers;
     int64_t max_tokens;      /* default of a request's max_tokens; 0: the provider's rule */
     const char *replay_path; /* replay: the JSONL transcript to play; of other providers the
