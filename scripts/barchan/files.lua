@@ -114,7 +114,7 @@ function Files:upload(source, path, opts)
       return transfer:finish()
     end
     if type(chunk) ~= "string" then
-      error("files:upload: the source returned a " .. type(chunk) .. ", not a string", 0)
+      misuse.throw("files:upload: the source returned a " .. type(chunk) .. ", not a string")
     end
     local ok, failed = transfer:put(chunk)
     if not ok then return nil, failed end

@@ -102,7 +102,7 @@ START_TEST(readers_that_end_early)
 }
 END_TEST
 
-/* The newest is the first that is asked whether there is something, each time. */
+/* One that takes all that it can get leaves something for another. */
 START_TEST(a_rate_is_shared)
 {
     const barchan_network_rules rules = {.allow = entries("served.example:@", "127.0.0.1:@", NULL),
@@ -112,7 +112,8 @@ START_TEST(a_rate_is_shared)
     char command[256];
     snprintf(command, sizeof command,
              "bash -c 'p=/dev/tcp/served.example/%d; exec 3<>$p 4<>$p; echo 8000000 >&4; "
-             "cat <&4 >/dev/null & sleep 1; echo 1000 >&3; timeout 20 head -c 1000 <&3 | wc -c; "
+             "head -c 5000 <&4 >/dev/null; cat <&4 >/dev/null & echo 1000 >&3; timeout 20 head -c "
+             "1000 <&3 | wc -c; "
              "kill $!'",
              net_port(server));
     sh_says(command, "1000\n");

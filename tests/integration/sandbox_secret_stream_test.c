@@ -162,23 +162,26 @@ static int has_gone(void *ud)
 /* A server hears that its client has left, as without us: by a goodbye, by its end, by a kill. */
 START_TEST(what_nobody_waits_for_is_given_up)
 {
-    static const char *const leaves[] = {"kill", "kill -9"};
+    static const struct {
+        const char *waits, *leaves;
+    } ways[] = {{"python3 raw.py $AT", "touch leave"},
+                {"curl -sS " AUTH "$AT/wait", "pkill -x curl"},
+                {"curl -sS " AUTH "$AT/wait", "pkill -9 -x curl"}};
     make_secret_sandbox(SECRET(.name = NULL));
-    put_raw("send(head('GET /wait', auth()) + '\\r\\n'); time.sleep(0.3); s.close()\n");
-    shell("python3 raw.py $AT", NULL); /* an empty line is no further request */
-    ck_assert(wait_until(has_gone, &(int){1}, 20000));
-    for (int i = 0; i < 2; i++) {
+    put_raw("send(head('GET /wait', auth()) + '\\r\\n')\n" /* an empty line is no further request */
+            "while not os.path.exists('leave'): time.sleep(0.01)\n"
+            "s.close()\n");
+    for (int i = 0; i < 3; i++) {
         struct ended e = {0};
         char command[256];
-        snprintf(command, sizeof command, "curl -sS " AUTH "https://served.example:%d/wait",
-                 tls_port(server));
+        snprintf(command, sizeof command, "AT=https://served.example:%d; %s", tls_port(server),
+                 ways[i].waits);
         ck_assert_int_eq(
             barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = command), note_end, &e, NULL),
             0);
-        ck_assert(wait_until(waits_for, &(int){2 + i}, 20000));
-        snprintf(command, sizeof command, "pkill %s -x curl", leaves[i] + 4);
-        shell(command, NULL);
-        ck_assert(wait_until(has_gone, &(int){2 + i}, 20000));
+        ck_assert(wait_until(waits_for, &(int){1 + i}, 20000));
+        shell(ways[i].leaves, NULL);
+        ck_assert(wait_until(has_gone, &(int){1 + i}, 20000));
         ck_assert(wait_until(exec_ended, &e, 20000));
         barchan_exec_result_clear(&e.result);
     }
