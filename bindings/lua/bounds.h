@@ -36,6 +36,11 @@
 #define BL_SCRIPT_MAX_NAME 200
 /* Scripts are written by people; a megabyte is a year's work. (Files: BC_SCRIPT_MAX_BYTES.) */
 #define BL_SCRIPT_MAX_BYTES ((size_t)1 << 20)
+/* A slice is limited by the time that it runs. Where others have the processor it may take so many
+ * times as long: a busy machine stops no script, a call that blocks goes on no longer. */
+#define BL_SLICE_STRETCH 10
+/* Whose running time is not measured. */
+#define BL_SHORT_SLICE_US 1000
 /* How long tasks run, one after the other, before timers, sockets and the host get their turn. */
 #define BL_TURN_US 2000
 /* Instructions between two looks at the clock: some microseconds, but each may be the copy of a

@@ -17,7 +17,7 @@ struct bl_task {
     bl_op *joiners; /* see struct join in lib_task.c */
     bl_task_end_fn on_end;
     void *ud;
-    int64_t used_us; /* running time so far; see watchdog.h */
+    int64_t used_us; /* running time so far, where that is limited */
     /* Of the call that it belongs to: its children have them too. */
     barchan_cancel *token;   /* a reference of its own; may be NULL */
     int64_t deadline_us;     /* of the call from the host; 0: none */

@@ -1,5 +1,6 @@
 #include "watchdog.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include "base/clock.h"
 #include "base/error.h"
@@ -52,6 +53,28 @@ static void limit(bl_state *state, int64_t deadline_us, const void *error_key)
     state->slice.limit_error = error_key;
 }
 
+/* The same for what is limited by the time that it runs. */
+static void limit_running(bl_state *state, int64_t runs_us, const void *error_key)
+{
+    bl_slice *slice = &state->slice;
+    if (slice->runs_us != 0 && slice->runs_us <= runs_us) return;
+    slice->runs_us = runs_us > 0 ? runs_us : 1;
+    slice->runs_until_us = slice->began_us + slice->runs_us;
+    slice->runs_error = error_key;
+}
+
+/* Its earliest end on the clock has passed. */
+static void look_at_running(bl_state *state, int64_t now)
+{
+    bl_slice *slice = &state->slice;
+    int64_t ran = slice->ran_us != 0 ? bc_clock_thread_us() - slice->ran_us : 0;
+    int64_t left = slice->runs_us - ran;
+    if (left <= 0 || now - slice->began_us >= slice->runs_us * BL_SLICE_STRETCH)
+        limit(state, now, slice->runs_error);
+    else
+        slice->runs_until_us = now + left;
+}
+
 /* The time for an end that begins now. */
 static int64_t time_for_end_us(bl_state *state, int64_t now)
 {
@@ -76,12 +99,18 @@ static int must_stop(bl_state *state)
 {
     if (state->slice.stopping) return 1;
     const bl_task *task = state->current;
-    if (state->slice.deadline_us == 0 && (task == NULL || task->token == NULL)) return 0;
+    bl_slice *slice = &state->slice;
+    bool limited = slice->deadline_us != 0 || slice->runs_until_us != 0;
+    if (!limited && (task == NULL || task->token == NULL)) return 0;
     int64_t now = bc_clock_us();
+    /* Not as it begins: most have ended by then, and that clock is slow. */
+    bool is_short = now - slice->began_us < BL_SHORT_SLICE_US;
+    if (slice->ran_us == 0 && !is_short) slice->ran_us = bc_clock_thread_us();
+    if (slice->runs_until_us != 0 && now >= slice->runs_until_us) look_at_running(state, now);
     if (task != NULL && barchan_cancel_triggered(task->token)) {
         limit(state, now + time_for_end_us(state, now), &cancel_error_key);
     }
-    return state->slice.deadline_us != 0 && now >= state->slice.deadline_us;
+    return slice->deadline_us != 0 && now >= slice->deadline_us;
 }
 
 static void on_count(lua_State *L, lua_Debug *ar);
@@ -183,13 +212,16 @@ bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
     int64_t now = bc_clock_us();
     bl_slice outer = state->slice;
     state->slice = (bl_slice){.began_us = now};
-    if (state->slice_us > 0) limit(state, now + state->slice_us, &slice_error_key);
+    if (state->slice_us > 0) limit_running(state, state->slice_us, &slice_error_key);
     if (state->total_us > 0) {
-        int64_t left = state->total_us - (task != NULL ? task->used_us : 0);
-        limit(state, now + (left > 0 ? left : 0), &total_error_key);
+        int64_t used = task != NULL ? task->used_us : 0;
+        limit_running(state, state->total_us - used, &total_error_key);
     }
+    if (task != NULL && task->loads) {
+        limit_running(state, BL_LOAD_SLICE_MS * 1000, &load_error_key);
+    }
+    if (state->total_us > 0) state->slice.ran_us = bc_clock_thread_us();
     if (task == NULL) return outer;
-    if (task->loads) limit(state, now + BL_LOAD_SLICE_MS * 1000, &load_error_key);
     if (task->own_deadline_us != 0) limit(state, task->own_deadline_us, &within_error_key);
     if (task->deadline_us != 0) limit(state, task->deadline_us, &call_error_key);
     return outer;
@@ -197,16 +229,17 @@ bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
 
 int64_t bl_watchdog_end(bl_state *state, const bl_slice *outer)
 {
-    int64_t now = bc_clock_us(), took = now - state->slice.began_us;
-    count_end(state, now);
+    int64_t ran = state->total_us > 0 ? bc_clock_thread_us() - state->slice.ran_us : 0;
+    count_end(state, bc_clock_us());
     state->slice = *outer;
-    return took;
+    return ran;
 }
 
 void bl_watchdog_closing(bl_state *state)
 {
     int64_t now = bc_clock_us();
     state->slice.stopping = 0;
+    state->slice.runs_until_us = 0;
     state->slice.deadline_us = now + time_for_end_us(state, now);
 }
 

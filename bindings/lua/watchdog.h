@@ -1,10 +1,10 @@
 /*
  * Ends scripts that run away, run late or are cancelled. Each slice (from a resume of a task to its
- * next wait) has a deadline; a count hook sees that it has passed and throws. Handlers may catch
- * that once: soon after, every instruction throws, so that nothing but the end of the task is left.
- * A task may have a deadline of its own besides (task.h). What it left to be closed is closed under
- * a short one. When the token of the call is triggered, from whatever thread, what runs gets a
- * moment to finish. The time for such ends is one of all tasks.
+ * next wait) has a deadline, or a time to run; a count hook sees that it has passed and throws.
+ * Handlers may catch that once: soon after, every instruction throws, so that nothing but the end
+ * of the task is left. A task may have a deadline of its own besides (task.h). What it left to be
+ * closed is closed under a short one. When the token of the call is triggered, from whatever
+ * thread, what runs gets a moment to finish. The time for such ends is one of all tasks.
  *
  * Not seen by the hook: long C functions and finalizers. The safe library has no finalizers, bounds
  * the loops in C that a script can make endless and looks at the clock before each, and has a
@@ -34,7 +34,7 @@ void bl_watchdog_push_error(lua_State *L, const void *limit_error);
  * a limit in any state: what is loaded defines, it does not work. May nest: the inner slice counts,
  * and its time is the outer one's too, whose limits come back at its end. */
 bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task);
-/* Returns what the slice took, in microseconds. */
+/* Returns for how many microseconds the slice ran, where the state limits that, else 0. */
 int64_t bl_watchdog_end(bl_state *state, const bl_slice *outer);
 /* For long loops in C: throws when the slice is over, as the hook would. */
 void bl_watchdog_look(lua_State *L);

@@ -17,6 +17,14 @@ static inline int64_t bc_clock_ms(void)
     return bc_clock_us() / 1000;
 }
 
+/* How long this thread has run. */
+static inline int64_t bc_clock_thread_us(void)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    return (int64_t)ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
 /* Milliseconds since 1970, for records that people read. */
 static inline int64_t bc_wall_clock_ms(void)
 {

@@ -110,4 +110,13 @@ function options.seconds(where, given, name)
   end
 end
 
+--- Both tables in a new one; where both have a key the second has it. nil: neither was given.
+function options.merged(below, above)
+  if not below and not above then return nil end
+  local both = {}
+  for name, value in pairs(below or {}) do both[name] = value end
+  for name, value in pairs(above or {}) do both[name] = value end
+  return both
+end
+
 return options

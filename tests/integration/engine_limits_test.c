@@ -1,7 +1,11 @@
 /* What an engine takes from its host: memory and time, and never more. */
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 #include "engine_support.h"
 
 START_TEST(memory_is_capped_and_the_engine_goes_on)
@@ -58,6 +62,35 @@ START_TEST(a_script_that_runs_away_is_stopped)
     load("return { f = function() while true do end end }");
     ck_assert_int_eq(barchan_engine_call(engine, "f", NULL, NULL, NULL, &err), BARCHAN_ETIMEDOUT);
     ck_assert_ptr_nonnull(strstr(err.message, "0.1 s"));
+}
+END_TEST
+
+enum { OTHERS = 8 };
+
+/* A script is limited by the time that it runs, not by that of others. */
+START_TEST(a_busy_machine_stops_no_script)
+{
+    cpu_set_t here;
+    pid_t others[OTHERS];
+    barchan_engine_options options = {.struct_size = sizeof options, .slice_limit_ms = 500};
+    CPU_ZERO(&here);
+    CPU_SET(sched_getcpu(), &here);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof here, &here), 0);
+    for (int i = 0; i < OTHERS; i++) {
+        others[i] = fork();
+        ck_assert_int_ge(others[i], 0);
+        if (others[i] > 0) continue;
+        alarm(30);
+        for (;;) {}
+    }
+    reopen_engine(&options);
+    load("return { f = function() local c = os.clock() while os.clock() - c < 0.1 do end return 1 "
+         "end }");
+    expect("f", NULL, "1");
+    for (int i = 0; i < OTHERS; i++) {
+        kill(others[i], SIGKILL);
+        waitpid(others[i], NULL, 0);
+    }
 }
 END_TEST
 
@@ -145,6 +178,6 @@ START_TEST(memory_may_run_out_anywhere)
 END_TEST
 
 SUITE_MAIN("engine_limits", engine_setup, engine_teardown, memory_is_capped_and_the_engine_goes_on,
-           a_script_that_runs_away_is_stopped, what_is_to_be_closed_is_closed_after_a_stop,
-           a_tool_that_runs_away_is_an_error_result,
+           a_script_that_runs_away_is_stopped, a_busy_machine_stops_no_script,
+           what_is_to_be_closed_is_closed_after_a_stop, a_tool_that_runs_away_is_an_error_result,
            running_time_in_all_is_limited_waits_are_not_counted, memory_may_run_out_anywhere)

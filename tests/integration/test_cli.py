@@ -291,7 +291,7 @@ class Output(unittest.TestCase):
             for name, text in (("print", "while true do print 'y' end"), ("write", "while true do io.write 'y\\n' end")):
                 with open(os.path.join(folder, name), "w") as file:
                     file.write(text)
-            for command in ("exec -- yes", "docs --all", f"run {folder}/print", f"run {folder}/write"):
+            for command in ("exec -- yes", f"run {folder}/print", f"run {folder}/write"):
                 done = self.shell(f"{{ $B {command}; echo $? >&2; }} | head -n 1")
                 self.assertNotEqual(done.stdout, b"", command)
                 self.assertEqual(done.stderr, b"141\n", command)

@@ -81,8 +81,9 @@ typedef struct barchan_engine_options {
     barchan_event_fn on_event;
     barchan_print_fn on_print; /* NULL: to the runtime's log, level info */
     void *ud;                  /* of all the functions here */
-    int64_t slice_limit_ms;    /* longest a script may run without waiting; 0: 1 s with the safe
-                                  library, none with the full one; -1: none */
+    int64_t slice_limit_ms;    /* longest a script may run without waiting, in processor time (on
+                                  the clock ten times as long); 0: 1 s with the safe library, none
+                                  with the full one; -1: none */
     int64_t total_limit_ms;    /* running time of one task in all, waits not counted; 0: no limit */
     const char *const *argv;   /* what scripts see as `arg`, NULL-terminated; may be NULL */
     const barchan_script *scripts; /* ended by a NULL name; copied */
