@@ -222,6 +222,9 @@
 #define BC_EGRESS_CONNECT_MS 10000
 /* How long a refused program has to say what it speaks, and then to read why. */
 #define BC_EGRESS_LINGER_MS 2000
+/* How long the rest of a request waits for the end of the answer that has begun before it: nearly
+ * all such answers are refusals, which end at once. */
+#define BC_EGRESS_BODY_WAITS_MS 2000
 /* How long a server's answer may pause for a program that says no more: most likely it has gone. */
 #define BC_EGRESS_LEFT_MS 30000
 /* The same where its further words wait to be read, which hides its end. */

@@ -86,6 +86,8 @@ static int both(bc_intercept *x, int (*act)(bc_intercept *, int))
 static int64_t patience(const bc_intercept *x)
 {
     const bc_relay *relay = x->relay;
+    int64_t body_waits = bc_intercept_body_waits(x);
+    if (body_waits > 0) return body_waits;
     bool ended = x->ended[INNER] || relay->flows[INNER].ended || relay->hung_up;
     if (!x->up[INNER] || bc_intercept_waiting(x, INNER) > 0)
         return -1; /* the program's own affair */
@@ -108,6 +110,7 @@ static void be_patient(bc_intercept *x, bool moved)
     int64_t ms = patience(x);
     if (moved || ms != x->patience_ms) bc_timer_set(x->relay->timer, ms);
     x->patience_ms = ms;
+    x->body_timed = bc_intercept_body_waits(x) > 0;
 }
 
 static void settle(bc_intercept *x, bool moved)
@@ -171,6 +174,10 @@ void bc_intercept_wait(bc_relay *relay)
 void bc_intercept_timeout(bc_relay *relay)
 {
     bc_intercept *x = relay->intercept;
+    if (x->body_timed && !x->closing) {
+        bc_intercept_move(relay);
+        return;
+    }
     if (x->closing || x->up[OUTER]) {
         bc_relay_abort(relay);
         return;

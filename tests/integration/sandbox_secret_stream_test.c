@@ -244,6 +244,20 @@ START_TEST(a_body_does_not_choose_where_an_answer_ends)
 }
 END_TEST
 
+/* Most servers that answer so early refuse, and end their answer without the body. */
+START_TEST(an_early_answer_is_read_to_its_end)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell("head -c 3000000 /dev/zero >big; curl -sS --limit-rate 2M -H Expect: " AUTH
+          "--data-binary @big -w ' %{http_code}' $AT/early",
+          "{\"error\":\"no key\"} 401");
+    shell("curl -sS --limit-rate 2M -H Expect: -H Transfer-Encoding:\\ chunked " AUTH
+          "--data-binary @big -w ' %{http_code}' $AT/early",
+          "{\"error\":\"no key\"} 401");
+    ck_assert_int_eq(told("failed served.example"), 0);
+}
+END_TEST
+
 /* Each costs as much as a kilobyte of data, and a read takes in all that are there. */
 START_TEST(keys_are_not_updated_without_end)
 {
@@ -408,6 +422,7 @@ int main(void)
                                   an_answer_that_breaks_off_in_a_value,
                                   a_last_word_does_not_choose_where_an_answer_ends,
                                   a_body_does_not_choose_where_an_answer_ends,
+                                  an_early_answer_is_read_to_its_end,
                                   keys_are_not_updated_without_end,
                                   nothing_but_tls,
                                   a_body_that_is_not_read_hides_no_request,

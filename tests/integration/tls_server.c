@@ -167,6 +167,12 @@ static int answer(struct peer *peer, SSL *ssl, const char *request, size_t len)
         SSL_read(ssl, value, sizeof value); /* until its client says more, or no more */
         put_text(ssl, "0\r\n\r\n");
         return END;
+    } else if (strncmp(path, "/early", 6) == 0) {
+        put_text(ssl, "HTTP/1.1 401 No\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n{\r\n");
+        usleep(300000);
+        put_text(ssl, "11\r\n\"error\":\"no key\"}\r\n0\r\n\r\n");
+        while (SSL_read(ssl, value, sizeof value) > 0) {}
+        return END;
     } else if (strncmp(path, "/wait", 5) == 0) {
         if (SSL_read(ssl, value, sizeof value) <= 0) remember(peer->server, "<gone>", 6);
         return END;
@@ -186,9 +192,11 @@ static size_t whole_request(const char *text)
     const char *end = strstr(text, "\r\n\r\n");
     if (end == NULL) return 0;
     const char *field = strcasestr(text, "\r\nContent-Length: "), *path = strchr(text, '/');
-    bool head_only =
-        path != NULL && (strncmp(path, "/unread", 7) == 0 || strncmp(path, "/hurried", 8) == 0);
-    if (head_only) return (size_t)(end - text) + 4;
+    static const char *const head_only[] = {"/unread", "/hurried", "/early"};
+    bool is_head_only = false;
+    for (int i = 0; path != NULL && i < 3; i++)
+        is_head_only |= strncmp(path, head_only[i], strlen(head_only[i])) == 0;
+    if (is_head_only) return (size_t)(end - text) + 4;
     size_t body = field != NULL && field < end ? strtoul(field + 18, NULL, 10) : 0;
     size_t head = (size_t)(end - text) + 4;
     const char *chunked = strcasestr(text, "\r\nTransfer-Encoding: chunked\r\n");

@@ -11,6 +11,7 @@
  *     /once         "served", and ends when the next request comes
  *     /broken       as /echo/end, but breaks off two bytes before the end of Authorization
  *     /hurried      Authorization but for two bytes, and the answer's end when its client says more
+ *     /early        a refusal in two pieces, and reads the body only then
  *     /wait         says nothing until its client has gone, and then has seen "<gone>"
  *     anything else "served"
  */
