@@ -21,10 +21,11 @@ static volatile sig_atomic_t signal_seen;
 enum { SECONDS_TO_END = 3 };
 
 /* The first signal cancels the work; the second ends the program, and so does the alarm when a
- * script does not come to a wait. Sandboxes die with the program. Who no longer reads what we write
- * may say so often. */
+ * script does not come to a wait. Sandboxes die with the program. That nobody reads what is written
+ * is told at each write, and counts once. */
 static void on_signal(int number)
 {
+    if (number == SIGPIPE && signal_seen != 0) return;
     signal_seen = number;
     barchan_cancel_trigger(cancel);
     if (number != SIGPIPE) signal(number, SIG_DFL);

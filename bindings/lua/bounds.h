@@ -55,7 +55,7 @@
 #define BL_CLOSING_SHARE 10
 /* What an end always gets, and what it takes without that being counted. */
 #define BL_CLOSING_LEAST_US 1000
-/* Tasks of a state that have not ended: far more than any host has files for. */
-#define BL_MAX_TASKS ((size_t)1 << 16)
+/* Tasks of a state that have not ended: a gigabyte. */
+#define BL_MAX_TASKS ((size_t)1 << 20)
 
 #endif

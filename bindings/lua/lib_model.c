@@ -353,7 +353,8 @@ static int l_render_tools(lua_State *L)
     return 1;
 }
 
-/* check(request) -> true | nil, err; what a model over HTTP would find before it sends one */
+/* check(request) -> a copy of it | nil, err; what a model over HTTP would find before it sends one
+ */
 static int l_model_check(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
@@ -361,10 +362,9 @@ static int l_model_check(lua_State *L)
     const bc_buf *request = bl_encode_bytes(L, 1);
     barchan_error err;
     int rc = bc_request_check(bc_buf_data(request), request->len, &err);
+    if (rc == 0) rc = bl_push_json(L, bc_buf_data(request), request->len, &err);
     bl_encoded_clear(L, 2);
-    if (rc < 0) return bl_fail(L, &err);
-    lua_pushboolean(L, 1);
-    return 1;
+    return rc < 0 ? bl_fail(L, &err) : 1;
 }
 
 void bl_open_model(lua_State *L)

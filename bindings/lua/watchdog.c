@@ -94,6 +94,19 @@ static void count_end(bl_state *state, int64_t now)
     state->ends_left_us -= took < state->ends_left_us ? took : state->ends_left_us;
 }
 
+/* A moment that may have passed already, or that what runs was just told of by its cancellation:
+ * then it comes to its end. */
+static void limit_by_clock(bl_state *state, const bl_task *task, int64_t deadline_us,
+                           const void *error_key)
+{
+    int64_t now = state->slice.began_us, end = 0;
+    if (deadline_us == 0) return;
+    bool is_near = deadline_us < now + BL_CLOSING_MS * 1000;
+    if (deadline_us <= now || (is_near && bl_task_cancelled(task)))
+        end = now + time_for_end_us(state, now);
+    limit(state, deadline_us > end ? deadline_us : end, error_key);
+}
+
 /* Whether what runs must stop now. */
 static int must_stop(bl_state *state)
 {
@@ -222,8 +235,8 @@ bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
     }
     if (state->total_us > 0) state->slice.ran_us = bc_clock_thread_us();
     if (task == NULL) return outer;
-    if (task->own_deadline_us != 0) limit(state, task->own_deadline_us, &within_error_key);
-    if (task->deadline_us != 0) limit(state, task->deadline_us, &call_error_key);
+    limit_by_clock(state, task, task->own_deadline_us, &within_error_key);
+    limit_by_clock(state, task, task->deadline_us, &call_error_key);
     return outer;
 }
 

@@ -147,11 +147,9 @@ end
 
 local function ask(self, request, wants, emit, given)
   if self.scripted then
-    local fits, problem = core.model.check(request)
-    if not fits then return nil, problem end
+    local asked, problem = core.model.check(request) -- a copy, as it would be read from a wire
+    if not asked then return nil, problem end
     local _ <close>, may_emit = replies.emitter(emit)
-    -- As it would be read from a wire: a copy.
-    local asked = core.json.decode(core.json.encode(request))
     local reply, err = self.scripted.complete(asked, may_emit, given)
     if reply ~= nil or err == nil then return replies.complete(reply) end
     if type(err) == "table" and getmetatable(err) == nil then err = core.util.error(err) end

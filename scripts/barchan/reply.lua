@@ -120,6 +120,9 @@ function reply.emitter(emit)
   end
 end
 
+local fields = {
+  "text", "tool_calls", "invalid_tool_calls", "stop_reason", "usage", "cost", "reasoning", "refusal",
+}
 local lists = { "tool_calls", "invalid_tool_calls" }
 
 local function check(given)
@@ -147,12 +150,12 @@ end
 -- A copy as it would have come from a wire: the model cannot change it later, and what cannot be sent with
 -- the next turn, or written to a transcript, is known now.
 local function copy_of(given)
-  local ok, text = pcall(core.json.encode, given)
+  local ok, text = pcall(core.json.encode, { messages = { given } }) -- as deep as it will be
   if not ok then
     if type(text) ~= "string" then error(text, 0) end
-    fail("that is no JSON: %s", text:match "cannot encode.*" or text)
+    fail("that cannot be sent: %s", text:match "cannot encode.*" or text)
   end
-  local copy = core.json.decode(text)
+  local copy = core.json.decode(text).messages[1]
   if core.json.is_array(copy) then fail "that is a list" end
   return copy
 end
@@ -164,7 +167,7 @@ function reply.complete(given)
   end
   check(given)
   local made = copy_of(given)
-  for _, name in ipairs { "text", "tool_calls", "stop_reason" } do
+  for _, name in ipairs(fields) do
     if given[name] ~= nil and made[name] == nil then
       fail("whose %s is not its own: no plain table", name)
     end

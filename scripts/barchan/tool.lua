@@ -117,18 +117,25 @@ end
 --- Whether an error says that the task was cancelled: it must be let through.
 function tool.is_cancelled(err) return type(err) == "table" and rawget(err, "code") == "cancelled" end
 
+local function without_traceback(text) return (text:gsub("\nstack traceback:.*", "")) end
+
+--- The text of an error that is a string, or a table as the library's own are; nil of any other, whose text
+--- may be code.
+function tool.plain_message(err)
+  if type(err) == "string" then return without_traceback(err) end
+  if type(err) ~= "table" then return nil end
+  local message, code = rawget(err, "message"), rawget(err, "code")
+  if type(code) ~= "string" then code = nil end
+  if type(message) == "string" then return code and ("%s (%s)"):format(message, code) or message end
+  return message == nil and code and "error " .. code or nil
+end
+
 --- One line for an error of any kind, without its traceback: models need the message.
 function tool.message(err)
-  if type(err) == "table" and rawget(err, "message") == nil and type(rawget(err, "code")) == "string" then
-    return "error " .. err.code
-  end
-  if type(err) == "table" and type(rawget(err, "message")) == "string" then
-    local code = rawget(err, "code")
-    return code and ("%s (%s)"):format(err.message, code) or err.message
-  end
+  local plain = tool.plain_message(err)
+  if plain then return plain end
   local ok, text = pcall(tostring, err)
-  if not ok then return "an error whose text cannot be read" end
-  return (text:gsub("\nstack traceback:.*", ""))
+  return ok and without_traceback(text) or "an error whose text cannot be read"
 end
 
 --- The tools that the host application registered, ready for a toolset.

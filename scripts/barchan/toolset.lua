@@ -184,13 +184,20 @@ local function context(self, call)
   }, Context)
 end
 
--- What the tool answers: content, is_error. Its values are read here, in its own task and time, for that may
--- run code of the tool.
+-- To read a value may run code of the tool that made it: that is done in a task, for so long.
+local READ_SECONDS = 1
+
+-- What the tool answers: content, is_error.
 local function ask(definition, arguments, its_context)
-  local ok, value, err = pcall(definition.run, arguments, its_context)
-  if ok then return tool.content(value, err) end
-  if tool.is_cancelled(value) then error(value, 0) end
-  return tool.cap(tool.message(value)), true
+  return tool.content(definition.run(arguments, its_context))
+end
+
+local function text_of(err)
+  local plain = tool.plain_message(err)
+  if plain then return tool.cap(plain) end
+  local t <close> = task.spawn_within(READ_SECONDS, tool.message, err)
+  local ok, text = t:wait()
+  return ok and tool.cap(text) or "an error whose text cannot be read"
 end
 
 -- Runs the tool in a task of its own: content, is_error.
@@ -205,7 +212,7 @@ local function run(self, definition, call)
   end
   if ok then return content, is_error end
   if tool.is_cancelled(content) then return "not run: cancelled", true end
-  return tool.cap(tool.message(content)), true
+  return text_of(content), true
 end
 
 --- Runs one call and returns the tool message that answers it. Never throws for what the model
@@ -266,8 +273,7 @@ end
 
 local function message_of(call, outcome)
   if outcome.ok then return outcome.value end
-  local text = tool.is_cancelled(outcome.error) and "not run: cancelled"
-    or tool.cap(tool.message(outcome.error))
+  local text = tool.is_cancelled(outcome.error) and "not run: cancelled" or text_of(outcome.error)
   return messages.tool_result(call, text, true)
 end
 

@@ -89,6 +89,55 @@ START_TEST(by_a_tools_timeout)
 }
 END_TEST
 
+/* A fifth of a second is enough for much. */
+START_TEST(orderly)
+{
+    static const char script[] =
+        "local b, saved = require 'barchan', 0\n"
+        "return { save = function()\n"
+        "  local _ <close> = setmetatable({}, { __close = function()\n"
+        "    for i = 1, 50000 do saved = saved + (i == 50000 and 1 or 0) end end })\n"
+        "  pcall(b.sleep, 60)\n"
+        "  local list = {}\n"
+        "  for i = 1, 5000 do table.insert(list, i) end\n"
+        "  saved = saved + #b.json.decode(b.json.encode(list))\n"
+        "  error 'done'\n"
+        "end, saved = function() return saved end }";
+    for (int by_token = 0; by_token < 2; by_token++) {
+        barchan_cancel *cancel;
+        open_restless(by_token ? 0 : 200);
+        ck_assert_int_eq(barchan_cancel_create(&cancel, &err), 0);
+        if (by_token) barchan_cancel_after(cancel, 200);
+        load(script);
+        int rc = barchan_engine_call(engine, "save", NULL, cancel, NULL, &err);
+        ck_assert_int_eq(rc, by_token ? BARCHAN_ESCRIPT : BARCHAN_ETIMEDOUT);
+        ck_assert_int_eq(number("saved"), 5001);
+        barchan_cancel_release(cancel);
+    }
+}
+END_TEST
+
+START_TEST(an_agent_tells_its_end)
+{
+    static const char script[] =
+        "local b, told = require 'barchan', {}\n"
+        "return { run = function()\n"
+        "  return b.agent { model = { complete = function()\n"
+        "    local calls = {}\n"
+        "    for i = 1, 20 do calls[i] = { id = 'c' .. i, name = 'wait', arguments = {} } end\n"
+        "    return { tool_calls = calls } end },\n"
+        "    tools = { { name = 'wait', run = function() b.sleep(60) end } },\n"
+        "    on_event = function(e) told[e.type] = (told[e.type] or 0) + 1 end,\n"
+        "  }:run('go').stop_reason\n"
+        "end, told = function() return { told.tool_call, told.tool_result, told.run_finished } end "
+        "}";
+    open_restless(500);
+    load(script);
+    expect("run", NULL, "\"cancelled\"");
+    expect("told", NULL, "[20,20,1]");
+}
+END_TEST
+
 START_TEST(with_their_engine)
 {
     open_restless(0);
@@ -105,4 +154,4 @@ START_TEST(with_their_engine)
 END_TEST
 
 SUITE_MAIN("engine_ends", engine_setup, engine_teardown, by_the_limit_of_calls, by_a_token,
-           by_a_tools_timeout, with_their_engine)
+           by_a_tools_timeout, orderly, an_agent_tells_its_end, with_their_engine)

@@ -106,7 +106,11 @@ function T:test_a_tool_that_does_not_wait_is_stopped_too()
   local ends = false
   local tools = toolset {
     name = "busy", description = "", timeout = 0.05, run = function()
-      local _ <close> = setmetatable({}, { __close = function() ends = true end })
+      local _ <close> = setmetatable({}, { __close = function()
+        local sum = 0
+        for i = 1, 20000 do sum = sum + i end
+        ends = sum > 0
+      end })
       local co = coroutine.wrap(function() while true do pcall(string.rep, "x", 9) end end)
       barchan.spawn(function() barchan.sleep(0) end)
       co()

@@ -155,6 +155,12 @@ function T:test_a_conversation_has_a_second_turn()
   end
 end
 
+local function deep(levels)
+  local value = 1
+  for _ = 1, levels do value = { value } end
+  return value
+end
+
 -- A reply as it would have come from a wire: JSON, and nobody else's.
 function T:test_a_reply_is_a_copy()
   local given = { text = "a", tool_calls = { { id = "1", name = "f", arguments = { list = {} } } } }
@@ -170,13 +176,15 @@ function T:test_a_reply_is_a_copy()
   local cycle = {}
   cycle.cycle = cycle
   for text, answer in pairs {
-    ["that is no JSON: cannot encode a function as JSON at .tool_calls[1].arguments.f"] =
+    ["that cannot be sent: cannot encode a function as JSON at .messages[1].tool_calls[1].arguments.f"] =
       { tool_calls = { { id = "1", name = "f", arguments = { f = print } } } },
-    ["that is no JSON: cannot encode"] = { tool_calls = { { id = "1", name = "f", arguments = cycle } } },
-    ["no JSON: cannot encode"] = { tool_calls = { { id = "1", name = "f", arguments = { n = 0 / 0 } } } },
+    ["that cannot be sent: cannot encode"] = { tool_calls = { { id = "1", name = "f", arguments = cycle } } },
+    ["cannot be sent: cannot encode"] = { tool_calls = { { id = "1", name = "f", arguments = { n = 0 / 0 } } } },
     ["a reply that is a list"] = { "hello" },
     ["is of a wrong type: a string expected, got number"] = turncoat,
     ["whose text is not its own: no plain table"] = setmetatable({}, { __index = { text = "x" } }),
+    ["whose usage is not its own"] = setmetatable({ text = "x" }, { __index = { usage = { output_tokens = 5 } } }),
+    ["nests too deep"] = { text = "x", extra = deep(126) },
   } do
     lu.assertErrorMsgContains(text, function() return (model_of(function() return answer end):complete "q") end)
   end
