@@ -39,7 +39,7 @@
 /* A slice is limited by the time that it runs. Where others have the processor it may take so many
  * times as long: a busy machine stops no script, a call that blocks goes on no longer. */
 #define BL_SLICE_STRETCH 10
-/* Whose running time is not measured. */
+/* A slice that is over by then needs no look at the clock of running time, which is slow. */
 #define BL_SHORT_SLICE_US 1000
 /* How long tasks run, one after the other, before timers, sockets and the host get their turn. */
 #define BL_TURN_US 2000

@@ -122,6 +122,16 @@ int64_t bl_opt_integer(lua_State *L, int index, const char *key, int64_t fallbac
     return type == LUA_TNIL ? fallback : value;
 }
 
+lua_Number bl_opt_number(lua_State *L, int index, const char *key, lua_Number fallback)
+{
+    int type = get_raw(L, index, key);
+    lua_Number value = lua_tonumber(L, -1);
+    if (type != LUA_TNIL && (type != LUA_TNUMBER || !(value >= 0)))
+        wrong(L, key, "a number from 0");
+    lua_pop(L, 1);
+    return type == LUA_TNIL ? fallback : value;
+}
+
 int64_t bl_opt_ms(lua_State *L, int index, const char *key, int64_t fallback)
 {
     int type = get_raw(L, index, key);

@@ -34,6 +34,8 @@ const char *bl_check_text(lua_State *L, int index);
  * field. The pointers live as long as the table does. */
 const char *bl_opt_string(lua_State *L, int index, const char *key, size_t *len);
 int64_t bl_opt_integer(lua_State *L, int index, const char *key, int64_t fallback);
+/* A number that is not negative, of any size. */
+lua_Number bl_opt_number(lua_State *L, int index, const char *key, lua_Number fallback);
 /* Seconds as milliseconds; `fallback` (in ms) when absent; false gives -1 (no limit). */
 int64_t bl_opt_ms(lua_State *L, int index, const char *key, int64_t fallback);
 /* The same where the core takes an int. */

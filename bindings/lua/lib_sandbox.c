@@ -120,19 +120,17 @@ void bl_sandbox_adopt(lua_State *L, barchan_sandbox *sbx)
 }
 
 /* What is more than the core's field holds is more than it allows, which it tells. */
-static uint32_t bounded(int64_t value)
+static uint32_t saturated(int64_t value)
 {
     return value < 0 ? 0 : value > UINT32_MAX ? UINT32_MAX : (uint32_t)value;
 }
 
 static int64_t opt_thousandths(lua_State *L, int index, const char *key)
 {
-    lua_getfield(L, index, key);
-    lua_Number value = lua_tonumber(L, -1) * 1000 + 0.5;
-    int64_t whole = value < 1e15 ? (int64_t)value : (int64_t)1e15;
-    whole = lua_isnil(L, -1) ? 0 : whole < 1 ? 1 : whole; /* 0 would mean none */
-    lua_pop(L, 1);
-    return whole;
+    lua_Number value = bl_opt_number(L, index, key, 0) * 1000;
+    if (value == 0) return 0;
+    if (value < 1) return 1; /* 0 would mean none */
+    return value < 1e15 ? (int64_t)(value + 0.5) : (int64_t)1e15;
 }
 
 static void read_limits(lua_State *L, barchan_limits *limits)
@@ -143,9 +141,9 @@ static void read_limits(lua_State *L, barchan_limits *limits)
         limits->disk_bytes = (uint64_t)bl_opt_integer(L, index, "disk", 0);
         limits->files = (uint64_t)bl_opt_integer(L, index, "files", 0);
         limits->output_bytes = (uint64_t)bl_opt_integer(L, index, "output", 0);
-        limits->cpus_milli = bounded(opt_thousandths(L, index, "cpus"));
-        limits->pids = bounded(bl_opt_integer(L, index, "pids", 0));
-        limits->open_files = bounded(bl_opt_integer(L, index, "open_files", 0));
+        limits->cpus_milli = saturated(opt_thousandths(L, index, "cpus"));
+        limits->pids = saturated(bl_opt_integer(L, index, "pids", 0));
+        limits->open_files = saturated(bl_opt_integer(L, index, "open_files", 0));
         limits->cpu_ms = opt_thousandths(L, index, "cpu_seconds");
         limits->wall_ms = opt_thousandths(L, index, "wall");
     }

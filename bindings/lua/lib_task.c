@@ -99,7 +99,7 @@ static int l_task_wait(lua_State *L)
     }
     lua_settop(L, 1);
     if (task->ended) return push_results(L, task, 1);
-    if (task == task->state->current) return luaL_error(L, "a task cannot wait for itself");
+    if (task == task->state->current) return bl_misuse(L, "a task cannot wait for itself");
     struct join *join = lua_newuserdatauv(L, sizeof *join, 1);
     memset(join, 0, sizeof *join);
     bl_op_init(L, 2, &join->op, forget_join);

@@ -18,16 +18,22 @@ typedef struct bl_task bl_task;
 typedef struct bl_host bl_host;
 struct bl_passing;
 
+/* A limit by the time that something runs. */
+typedef struct bl_running {
+    int64_t us;      /* that it has; 0: no limit */
+    int64_t from_us; /* its beginning on the clock */
+    int64_t
+        ran_us; /* the thread's running time then, or at the first look after it; 0: not known */
+    int64_t until_us; /* its earliest end on the clock, or when to look again */
+    const void *error;
+} bl_running;
+
 /* One entry into Lua, as the watchdog sees it (watchdog.c). */
 typedef struct bl_slice {
-    int64_t began_us, deadline_us; /* deadline 0: no Lua runs, or without limits */
-    const void *limit_error;       /* what is thrown at the deadline */
-    int64_t runs_us;               /* running time that it has; 0: no limit */
-    int64_t ran_us;                /* the thread's running time as it began, or a little later; 0:
-                                      not known yet */
-    int64_t runs_until_us;         /* its earliest end, or when to look again; 0: none */
-    const void *runs_error;
-    int stopping;          /* it has passed: every instruction throws */
+    int64_t deadline_us;     /* 0: no Lua runs, or without limits */
+    const void *limit_error; /* what is thrown at the deadline */
+    bl_running running;
+    int stopping;          /* it is over: every instruction throws */
     int64_t grace_ends_us; /* when that begins for what looks at the clock itself */
     int is_closing;        /* the time to close what was left open was given */
     int64_t ends_from_us;  /* it lives on the time for ends since; 0: it does not */

@@ -87,7 +87,7 @@ int bl_task_cancelled(const bl_task *task)
 bl_task *bl_task_spawn(lua_State *L, int nargs, bl_task_end_fn on_end, void *ud)
 {
     bl_state *state = bl_state_of(L);
-    if (state->closing) luaL_error(L, "this Lua state is being closed");
+    if (state->closing) bl_misuse(L, "this Lua state is being closed");
     if (state->task_count >= BL_MAX_TASKS) {
         bl_misuse(L, "%d tasks have not ended: more cannot be spawned", (int)BL_MAX_TASKS);
     }

@@ -11,7 +11,7 @@
 
 /* In the registry, the error of each limit, made beforehand: there may be no memory for it then. */
 static const char slice_error_key, total_error_key, load_error_key, call_error_key,
-    cancel_error_key, within_error_key;
+    cancel_error_key, within_error_key, end_error_key;
 
 /* A copy of an error that was made beforehand, for this stop's own traceback. */
 static int l_copy_error(lua_State *L)
@@ -53,76 +53,84 @@ static void limit(bl_state *state, int64_t deadline_us, const void *error_key)
     state->slice.limit_error = error_key;
 }
 
-/* The same for what is limited by the time that it runs. */
-static void limit_running(bl_state *state, int64_t runs_us, const void *error_key)
+/* The same for what is limited by the time that it runs, from now on. */
+static void limit_running(bl_state *state, int64_t now, int64_t us, const void *error_key)
 {
-    bl_slice *slice = &state->slice;
-    if (slice->runs_us != 0 && slice->runs_us <= runs_us) return;
-    slice->runs_us = runs_us > 0 ? runs_us : 1;
-    slice->runs_until_us = slice->began_us + slice->runs_us;
-    slice->runs_error = error_key;
+    bl_running *running = &state->slice.running;
+    if (running->us != 0 && running->us <= us) return;
+    if (us <= 0) us = 1;
+    *running = (bl_running){.us = us, .from_us = now, .until_us = now + us, .error = error_key};
 }
 
-/* Its earliest end on the clock has passed. */
 static void look_at_running(bl_state *state, int64_t now)
 {
-    bl_slice *slice = &state->slice;
-    int64_t ran = slice->ran_us != 0 ? bc_clock_thread_us() - slice->ran_us : 0;
-    int64_t left = slice->runs_us - ran;
-    if (left <= 0 || now - slice->began_us >= slice->runs_us * BL_SLICE_STRETCH)
-        limit(state, now, slice->runs_error);
+    bl_running *running = &state->slice.running;
+    int64_t took = now - running->from_us;
+    if (running->us == 0) return;
+    /* Not as it begins: most have ended by then, and that clock is slow. */
+    if (running->ran_us == 0 && took >= BL_SHORT_SLICE_US) running->ran_us = bc_clock_thread_us();
+    if (now < running->until_us) return;
+    int64_t ran = running->ran_us != 0 ? bc_clock_thread_us() - running->ran_us : 0;
+    if (ran >= running->us || took >= running->us * BL_SLICE_STRETCH)
+        limit(state, now, running->error);
     else
-        slice->runs_until_us = now + left;
+        running->until_us = now + running->us - ran;
 }
 
-/* The time for an end that begins now. */
-static int64_t time_for_end_us(bl_state *state, int64_t now)
+/* ---- ends ---- */
+
+/* What is told to end lives on the time for ends from here on, if it does not already. */
+static void begin_end(bl_state *state, int64_t now, const void *error_key)
 {
     static const int64_t most = BL_CLOSING_MS * 1000;
+    if (state->slice.ends_from_us != 0) return;
     int64_t left = state->ends_left_us + (now - state->ends_at_us) / BL_CLOSING_SHARE;
     state->ends_left_us = left < most ? left : most;
     state->ends_at_us = now;
-    if (state->slice.ends_from_us == 0) state->slice.ends_from_us = now;
-    if (state->closing || state->ends_left_us > BL_CLOSING_LEAST_US) return state->ends_left_us;
-    return BL_CLOSING_LEAST_US;
+    state->slice.ends_from_us = now;
+    left = state->ends_left_us;
+    if (!state->closing && left < BL_CLOSING_LEAST_US) left = BL_CLOSING_LEAST_US;
+    limit_running(state, now, left, error_key);
 }
 
-static void count_end(bl_state *state, int64_t now)
+static void count_end(bl_state *state)
 {
-    int64_t took = state->slice.ends_from_us != 0 ? now - state->slice.ends_from_us : 0;
+    const bl_slice *slice = &state->slice;
+    if (slice->ends_from_us == 0) return;
+    int64_t took = bc_clock_us() - slice->ends_from_us;
     if (took <= BL_CLOSING_LEAST_US) return;
+    if (slice->running.ran_us != 0) took = bc_clock_thread_us() - slice->running.ran_us;
     state->ends_left_us -= took < state->ends_left_us ? took : state->ends_left_us;
 }
 
+/* ---- looks ---- */
+
 /* A moment that may have passed already, or that what runs was just told of by its cancellation:
  * then it comes to its end. */
-static void limit_by_clock(bl_state *state, const bl_task *task, int64_t deadline_us,
+static void limit_by_clock(bl_state *state, const bl_task *task, int64_t now, int64_t deadline_us,
                            const void *error_key)
 {
-    int64_t now = state->slice.began_us, end = 0;
     if (deadline_us == 0) return;
     bool is_near = deadline_us < now + BL_CLOSING_MS * 1000;
     if (deadline_us <= now || (is_near && bl_task_cancelled(task)))
-        end = now + time_for_end_us(state, now);
-    limit(state, deadline_us > end ? deadline_us : end, error_key);
+        begin_end(state, now, error_key);
+    else
+        limit(state, deadline_us, error_key);
 }
 
 /* Whether what runs must stop now. */
 static int must_stop(bl_state *state)
 {
-    if (state->slice.stopping) return 1;
+    const bl_slice *slice = &state->slice;
+    if (slice->stopping) return 1;
     const bl_task *task = state->current;
-    bl_slice *slice = &state->slice;
-    bool limited = slice->deadline_us != 0 || slice->runs_until_us != 0;
+    bool limited = slice->deadline_us != 0 || slice->running.us != 0;
     if (!limited && (task == NULL || task->token == NULL)) return 0;
     int64_t now = bc_clock_us();
-    /* Not as it begins: most have ended by then, and that clock is slow. */
-    bool is_short = now - slice->began_us < BL_SHORT_SLICE_US;
-    if (slice->ran_us == 0 && !is_short) slice->ran_us = bc_clock_thread_us();
-    if (slice->runs_until_us != 0 && now >= slice->runs_until_us) look_at_running(state, now);
     if (task != NULL && barchan_cancel_triggered(task->token)) {
-        limit(state, now + time_for_end_us(state, now), &cancel_error_key);
+        begin_end(state, now, &cancel_error_key);
     }
+    look_at_running(state, now);
     return slice->deadline_us != 0 && now >= slice->deadline_us;
 }
 
@@ -189,6 +197,7 @@ void bl_watchdog_open(lua_State *L)
     keep_error(L, &cancel_error_key, BARCHAN_ECANCELLED, "the task was cancelled");
     keep_error(L, &within_error_key, BARCHAN_ETIMEDOUT,
                "it ran past its time without waiting for anything, and was stopped");
+    keep_error(L, &end_error_key, BARCHAN_ETIMEDOUT, "its end took too long, and was stopped");
 }
 
 static int64_t positive_us(int64_t ms)
@@ -224,36 +233,36 @@ bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
 {
     int64_t now = bc_clock_us();
     bl_slice outer = state->slice;
-    state->slice = (bl_slice){.began_us = now};
-    if (state->slice_us > 0) limit_running(state, state->slice_us, &slice_error_key);
+    state->slice = (bl_slice){.deadline_us = 0};
+    if (state->slice_us > 0) limit_running(state, now, state->slice_us, &slice_error_key);
     if (state->total_us > 0) {
         int64_t used = task != NULL ? task->used_us : 0;
-        limit_running(state, state->total_us - used, &total_error_key);
+        limit_running(state, now, state->total_us - used, &total_error_key);
+        state->slice.running.ran_us = bc_clock_thread_us();
     }
-    if (task != NULL && task->loads) {
-        limit_running(state, BL_LOAD_SLICE_MS * 1000, &load_error_key);
-    }
-    if (state->total_us > 0) state->slice.ran_us = bc_clock_thread_us();
     if (task == NULL) return outer;
-    limit_by_clock(state, task, task->own_deadline_us, &within_error_key);
-    limit_by_clock(state, task, task->deadline_us, &call_error_key);
+    if (task->loads) limit_running(state, now, BL_LOAD_SLICE_MS * 1000, &load_error_key);
+    limit_by_clock(state, task, now, task->own_deadline_us, &within_error_key);
+    limit_by_clock(state, task, now, task->deadline_us, &call_error_key);
     return outer;
 }
 
 int64_t bl_watchdog_end(bl_state *state, const bl_slice *outer)
 {
-    int64_t ran = state->total_us > 0 ? bc_clock_thread_us() - state->slice.ran_us : 0;
-    count_end(state, bc_clock_us());
+    int64_t from = state->slice.running.ran_us;
+    int64_t ran = state->total_us > 0 && from != 0 ? bc_clock_thread_us() - from : 0;
+    count_end(state);
     state->slice = *outer;
     return ran;
 }
 
+/* What stopped it is what stops its end, too. */
 void bl_watchdog_closing(bl_state *state)
 {
-    int64_t now = bc_clock_us();
-    state->slice.stopping = 0;
-    state->slice.runs_until_us = 0;
-    state->slice.deadline_us = now + time_for_end_us(state, now);
+    const void *error = state->slice.limit_error;
+    count_end(state);
+    state->slice = (bl_slice){.is_closing = state->slice.is_closing};
+    begin_end(state, bc_clock_us(), error != NULL ? error : &end_error_key);
 }
 
 void bl_watchdog_unwinding(bl_state *state)

@@ -118,8 +118,8 @@
  * themselves, each up to 4 MiB. */
 #define BC_CHANNEL_MAX_QUEUE (64u << 20)
 /* With more than that waiting for a guest to read, or for a client of a holder, it is not read
- * from: two of the largest requests, or the windows of thirty commands, or a hundred thousand short
- * answers. */
+ * from, nor answered: two of the largest requests, or the windows of thirty commands, or a hundred
+ * thousand short answers. */
 #define BC_CHANNEL_MAX_UNREAD (8u << 20)
 
 /* Sandbox. */

@@ -19,7 +19,7 @@ typedef struct bc_channel_handler {
     void (*on_end)(void *ud, const barchan_error *why);
     /* The most payload that the peer may send of a type, -1: none; NULL: the peer is a guest. */
     int64_t (*max_of)(uint32_t type);
-    int asks; /* the peer asks us: one that does not read is not read from */
+    int asks; /* the peer asks us: one that does not read is not read from, nor answered */
     /* Nothing waits to be sent any more; may be NULL. */
     void (*on_sent)(void *ud);
 } bc_channel_handler;

@@ -48,14 +48,15 @@ typedef struct bc_intercept {
     bc_redactor strays;   /* placeholders in bodies */
     uint32_t strays_told; /* in this request */
     bc_response_stream response;
-    bc_buf answer;         /* between the two of them */
-    bool last;             /* no request follows the one that is under way, or was */
-    int64_t body_waits_ms; /* since when a body waits for its answer's end; 0: it has not */
-    bool body_timed;       /* the timer is that of such a body */
-    bool left;             /* the program says no more, and the server has been told */
-    int64_t patience_ms;   /* the timer's, from when something moved */
-    int key_updates;       /* of both sides */
-    bool closing;          /* all that is for the program waits to be sent */
+    bc_buf answer;               /* between the two of them */
+    bool last;                   /* no request follows the one that is under way, or was */
+    int64_t rest_waits_since_ms; /* since when the rest of a request (a body, a program's last
+                                    word) waits for its answer's end; 0: it has not */
+    bool rest_timed;             /* the timer is that of such a rest */
+    bool left;                   /* the program says no more, and the server has been told */
+    int64_t patience_ms;         /* the timer's, from when something moved */
+    int key_updates;             /* of both sides */
+    bool closing;                /* all that is for the program waits to be sent */
 } bc_intercept;
 
 /* intercept_move.c */
@@ -76,9 +77,8 @@ int bc_intercept_read(bc_intercept *intercept, int side, char *to, size_t room);
 int bc_intercept_write(bc_intercept *intercept, int side, const char *data, size_t len);
 /* Tells the server that nothing more comes, for it to end what nobody waits for. */
 void bc_intercept_leave(bc_intercept *intercept);
-/* How long a body, or a program's last word, will wait for the end of the answer that has begun; 0:
- * it does not. */
-int64_t bc_intercept_body_waits(const bc_intercept *intercept);
+/* How long the rest of a request will wait for the end of the answer that has begun; 0: not. */
+int64_t bc_intercept_rest_waits_ms(const bc_intercept *intercept);
 /* How much waits to be sent there. */
 size_t bc_intercept_waiting(const bc_intercept *intercept, int side);
 

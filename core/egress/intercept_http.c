@@ -105,7 +105,7 @@ static void pass_head(bc_intercept *x, const bc_request_head *head, const char *
     bc_buf out = {.mem = memory, .cap = MAX_HEAD + 1, .max = MAX_HEAD}; /* so it never grows */
     x->strays_told = 0;
     x->last = head->chunked || head->body_len > 0;
-    x->body_waits_ms = 0;
+    x->rest_waits_since_ms = 0;
     bc_redactor_forget(&x->strays);
     if (memory == NULL) {
         deny(x, "out of memory");
@@ -131,21 +131,21 @@ static void look_for_strays(bc_intercept *x, const char *data, size_t len)
     x->strays.hits = 0;
 }
 
-int64_t bc_intercept_body_waits(const bc_intercept *x)
+int64_t bc_intercept_rest_waits_ms(const bc_intercept *x)
 {
-    if (x->body_waits_ms == 0 || !x->response.begun || x->response.hurried) return 0;
-    int64_t left = x->body_waits_ms + BC_EGRESS_BODY_WAITS_MS - bc_clock_ms();
+    if (x->rest_waits_since_ms == 0 || !bc_response_can_be_hurried(&x->response)) return 0;
+    int64_t left = x->rest_waits_since_ms + BC_EGRESS_BODY_WAITS_MS - bc_clock_ms();
     return left > 0 ? left : 0;
 }
 
 /* A server may end its answer with the body that it answers, or where its client says no more, and
  * so the program could choose that end. Most that have begun have no use for either: it waits, but
  * not for long. */
-static bool has_to_wait(bc_intercept *x)
+static bool rest_has_to_wait(bc_intercept *x)
 {
-    if (!x->response.begun || x->response.hurried) return false;
-    if (x->body_waits_ms == 0) x->body_waits_ms = bc_clock_ms();
-    return bc_intercept_body_waits(x) > 0;
+    if (!bc_response_can_be_hurried(&x->response)) return false;
+    if (x->rest_waits_since_ms == 0) x->rest_waits_since_ms = bc_clock_ms();
+    return bc_intercept_rest_waits_ms(x) > 0;
 }
 
 static void pass_body(bc_intercept *x, const char *data, size_t len)
@@ -173,7 +173,7 @@ static size_t measure_body(bc_intercept *x, bc_sniff *seen)
 static bool pass_more(bc_intercept *x)
 {
     bc_sniff seen = BC_SNIFF_MORE;
-    if (has_to_wait(x)) return false;
+    if (rest_has_to_wait(x)) return false;
     size_t used = measure_body(x, &seen);
     if (used > 0) pass_body(x, bc_buf_data(&x->request), used);
     if (x->relay->stage != STAGE_OPEN) return true;
@@ -247,7 +247,7 @@ static bool pass_requests(bc_intercept *x)
         if (x->relay->stage != STAGE_OPEN || x->closing) return moved;
     }
     bool may_end = x->ended[INNER] && bc_intercept_waiting(x, OUTER) < BC_INTERCEPT_BYTES;
-    if (may_end && !has_to_wait(x)) end_inside(x);
+    if (may_end && !rest_has_to_wait(x)) end_inside(x);
     return moved;
 }
 
@@ -320,7 +320,8 @@ static bool pass_answers(bc_intercept *x)
 bool bc_intercept_pass(bc_intercept *x)
 {
     if (x->closing || !bc_intercept_shake(x) || x->closing) return false;
-    bool moved = x->up[INNER] && pass_requests(x);
+    /* Answers first: a request's rest may have to wait for one that has begun. */
+    bool moved = pass_answers(x);
     if (x->relay->stage != STAGE_OPEN || x->closing) return true;
-    return pass_answers(x) || moved;
+    return (x->up[INNER] && pass_requests(x)) || moved;
 }

@@ -86,7 +86,7 @@ static int both(bc_intercept *x, int (*act)(bc_intercept *, int))
 static int64_t patience(const bc_intercept *x)
 {
     const bc_relay *relay = x->relay;
-    int64_t body_waits = bc_intercept_body_waits(x);
+    int64_t body_waits = bc_intercept_rest_waits_ms(x);
     if (body_waits > 0) return body_waits;
     bool ended = x->ended[INNER] || relay->flows[INNER].ended || relay->hung_up;
     if (!x->up[INNER] || bc_intercept_waiting(x, INNER) > 0)
@@ -110,7 +110,7 @@ static void be_patient(bc_intercept *x, bool moved)
     int64_t ms = patience(x);
     if (moved || ms != x->patience_ms) bc_timer_set(x->relay->timer, ms);
     x->patience_ms = ms;
-    x->body_timed = bc_intercept_body_waits(x) > 0;
+    x->rest_timed = bc_intercept_rest_waits_ms(x) > 0;
 }
 
 static void settle(bc_intercept *x, bool moved)
@@ -174,7 +174,7 @@ void bc_intercept_wait(bc_relay *relay)
 void bc_intercept_timeout(bc_relay *relay)
 {
     bc_intercept *x = relay->intercept;
-    if (x->body_timed && !x->closing) {
+    if (x->rest_timed && !x->closing) {
         bc_intercept_move(relay);
         return;
     }

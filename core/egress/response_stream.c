@@ -59,6 +59,11 @@ void bc_response_hurry(bc_response_stream *stream)
     stream->hurried = stream->state != BODY;
 }
 
+bool bc_response_can_be_hurried(const bc_response_stream *stream)
+{
+    return stream->begun && !stream->hurried && stream->state != BODY;
+}
+
 /* ---- the head ---- */
 
 static bool is_name_char(char c)

@@ -47,6 +47,8 @@ void bc_response_expect(bc_response_stream *stream, bool head_only, bool closes)
  * where the answers end from now on, but for one whose length is known already, the program may
  * have chosen, and so they break off before what is held back. */
 void bc_response_hurry(bc_response_stream *stream);
+/* It would make a difference: an answer has begun, whose end is not known. */
+bool bc_response_can_be_hurried(const bc_response_stream *stream);
 /* The values have changed: from here on these are taken out, in the midst of an answer, too.
  * Negative: out of memory. */
 int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *out);

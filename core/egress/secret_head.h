@@ -31,7 +31,7 @@ typedef enum bc_secret_note {
     BC_SECRET_NOTE_COUNT
 } bc_secret_note;
 
-/* Whether it is of a placeholder where no value could be put in, which is told and changes nothing.
+/* Whether it is of a placeholder where no value could be put in, which is told and refuses nothing.
  */
 static inline bool bc_secret_is_stray(bc_secret_note note)
 {

@@ -17,6 +17,10 @@ static int above(barchan_error *err, const char *name, const char *unit, uint64_
                  uint64_t most)
 {
     if (value <= most) return 0;
+    if (value == UINT32_MAX) { /* also what was more than the field holds */
+        return bc_error_set(err, BARCHAN_EINVAL, "limits: %s: the most is %" PRIu64 "%s", name,
+                            most, unit);
+    }
     return bc_error_set(err, BARCHAN_EINVAL,
                         "limits: %s: %" PRIu64 "%s given; the most is %" PRIu64, name, value, unit,
                         most);

@@ -277,7 +277,8 @@ local function within(seconds, run)
   if outcome[1] then return outcome[2], outcome[3] end
   local why = outcome[2]
   -- Something that ran past it without waiting, which nobody could cancel, has been stopped.
-  if util.now() >= run.ends and type(why) == "table" and why.code == "timeout" then return "budget" end
+  local stopped = type(why) == "table" and rawget(why, "code") == "timeout"
+  if stopped and util.now() >= run.ends then return "budget" end
   error(why, 0)
 end
 

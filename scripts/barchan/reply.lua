@@ -4,6 +4,7 @@ local _, core = ...
 
 local misuse = require "barchan.misuse"
 local options = require "barchan.options"
+local util = require "barchan.util"
 
 local reply = {}
 
@@ -150,11 +151,8 @@ end
 -- A copy as it would have come from a wire: the model cannot change it later, and what cannot be sent with
 -- the next turn, or written to a transcript, is known now.
 local function copy_of(given)
-  local ok, text = pcall(core.json.encode, { messages = { given } }) -- as deep as it will be
-  if not ok then
-    if type(text) ~= "string" then error(text, 0) end
-    fail("that cannot be sent: %s", text:match "cannot encode.*" or text)
-  end
+  local text, problem = util.encode { messages = { given } } -- as deep as it will be
+  if not text then fail("that cannot be sent: %s", problem:match "cannot encode.*" or problem) end
   local copy = core.json.decode(text).messages[1]
   if core.json.is_array(copy) then fail "that is a list" end
   return copy

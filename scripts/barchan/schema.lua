@@ -3,6 +3,8 @@
 -- minLength, maxLength, minItems, maxItems, $ref into $defs. Other keywords are annotations here.
 local _, core = ...
 
+local util = require "barchan.util"
+
 local json = core.json
 
 local schema = {}
@@ -59,8 +61,8 @@ local function say(state, path, format, ...)
 end
 
 local function show(value)
-  local ok, text = pcall(json.encode, value)
-  if not ok then return type(value) end
+  local text = util.encode(value)
+  if not text then return type(value) end
   return #text > 60 and text:sub(1, 57) .. "..." or text
 end
 
@@ -305,9 +307,9 @@ end
 function schema.is_parameters(node)
   if type(node) ~= "table" then return false, "a table expected, got " .. type(node) end
   if node.type ~= "object" then return false, 'its type must be "object"' end
-  local ok, message = pcall(json.encode, node)
-  if not ok then return false, message end
-  local problem = validate(node, "schema", 0, node)
+  local text, problem = util.encode(node)
+  if not text then return false, problem end
+  problem = validate(node, "schema", 0, node)
   if problem then return false, problem end
   return true
 end

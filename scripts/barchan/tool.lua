@@ -5,6 +5,7 @@ local exec = require "barchan.exec"
 local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 local schema = require "barchan.schema"
+local util = require "barchan.util"
 
 local tool = {}
 
@@ -109,8 +110,8 @@ function tool.content(value, err)
   if value == nil and err ~= nil then return cap(tool.message(err)), true end
   if value == nil then return "(no output)", false end
   if type(value) == "string" then return value == "" and "(no output)" or cap(value), false end
-  local ok, text = pcall(core.json.encode, value)
-  if not ok then return "the tool returned something that is not JSON: " .. text, true end
+  local text, problem = util.encode(value)
+  if not text then return "the tool returned something that is not JSON: " .. problem, true end
   return cap(text), false
 end
 

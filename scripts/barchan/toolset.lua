@@ -184,7 +184,7 @@ local function context(self, call)
   }, Context)
 end
 
--- To read a value may run code of the tool that made it: that is done in a task, for so long.
+-- To read a value may run code of the tool that made it: that is done in a task, and for not much longer.
 local READ_SECONDS = 1
 
 -- What the tool answers: content, is_error.
@@ -196,8 +196,8 @@ local function text_of(err)
   local plain = tool.plain_message(err)
   if plain then return tool.cap(plain) end
   local t <close> = task.spawn_within(READ_SECONDS, tool.message, err)
-  local ok, text = t:wait()
-  return ok and tool.cap(text) or "an error whose text cannot be read"
+  local waited, ok, text = pcall(t.wait, t) -- not in a task that was cancelled
+  return waited and ok and tool.cap(text) or "an error whose text cannot be read"
 end
 
 -- Runs the tool in a task of its own: content, is_error.

@@ -5,6 +5,11 @@
 #include <stdio.h>
 #include <string.h>
 
+static int all_closed(void *ud)
+{
+    return net_accepted(ud) > 0 && net_open(ud) == 0;
+}
+
 /* ---- resets ---- */
 
 static int has_reset(void *ud)
@@ -40,6 +45,18 @@ START_TEST(a_servers_reset_is_one_to_the_program)
 }
 END_TEST
 
+START_TEST(an_orderly_end_is_no_reset)
+{
+    barchan_exec_result result = greeted(NET_GREET, "s.recv(5, socket.MSG_WAITALL)\n"
+                                                    "s.shutdown(socket.SHUT_WR)\n"
+                                                    "print(s.recv(64))");
+    ck_assert_str_eq(result.out.data, "b''\n");
+    barchan_exec_result_clear(&result);
+    ck_assert(wait_until(all_closed, server, 10000));
+    ck_assert_int_eq(net_resets(server), 0);
+}
+END_TEST
+
 START_TEST(a_programs_reset_is_one_to_the_server)
 {
     barchan_exec_result result =
@@ -53,11 +70,6 @@ START_TEST(a_programs_reset_is_one_to_the_server)
 END_TEST
 
 /* ---- with those who made them ---- */
-
-static int all_closed(void *ud)
-{
-    return net_accepted(ud) > 0 && net_open(ud) == 0;
-}
 
 static int one_open(void *ud)
 {
@@ -112,9 +124,12 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("network_end");
-    const TTest *const tests[] = {
-        a_servers_reset_is_one_to_the_program, a_programs_reset_is_one_to_the_server,
-        connections_end_with_the_sandbox, a_killed_command_takes_its_connections, NULL};
+    const TTest *const tests[] = {an_orderly_end_is_no_reset,
+                                  a_servers_reset_is_one_to_the_program,
+                                  a_programs_reset_is_one_to_the_server,
+                                  connections_end_with_the_sandbox,
+                                  a_killed_command_takes_its_connections,
+                                  NULL};
     add_tests(suite, "network_end", setup_network, teardown_network, tests);
     return run_suite(suite);
 }

@@ -45,7 +45,6 @@ class Front(unittest.TestCase):
             self.assertIn(expected, done.stderr, words)
             self.assertEqual(done.stdout, b"", words)
 
-
     def test_scripts_of_a_folder_override_the_embedded_ones(self):
         with tempfile.TemporaryDirectory() as folder:
             os.makedirs(f"{folder}/tools")
@@ -74,7 +73,7 @@ class Front(unittest.TestCase):
     def test_what_the_library_does_not_take_is_wrong_usage(self):
         done = barchan("sandbox", "create", "--lease", "1e300")
         self.assertEqual((done.returncode, done.stdout), (2, b""))
-        self.assertTrue(done.stderr.startswith(b"barchan sandbox: sandbox: option 'lease' is at most"), done.stderr)
+        self.assertTrue(done.stderr.startswith(b"barchan sandbox: option 'lease' is at most"), done.stderr)
 
 
 class Docs(unittest.TestCase):

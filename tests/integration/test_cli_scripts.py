@@ -113,7 +113,6 @@ class Run(unittest.TestCase):
             self.assertEqual(process.stdout.read(), b"closed\n")
             self.assertEqual(process.wait(20), 130)
 
-
     def test_one_signal_ends_a_script_that_never_waits(self):
         for text in ("while true do end", "local b = require 'barchan' while true do pcall(b.sleep, 0.1) end"):
             with tempfile.NamedTemporaryFile("w", suffix=".lua") as file:
@@ -147,7 +146,6 @@ class Tools(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"code: is missing", done.stdout)
         self.assertEqual(barchan("tools", "call", "run_python", "{").returncode, 2)
-
 
     def test_check(self):
         with tempfile.TemporaryDirectory() as folder:

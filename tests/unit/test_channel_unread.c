@@ -119,6 +119,7 @@ START_TEST(a_peer_that_ends_is_seen)
     for (int i = 0; i < 50 && !ended; i++)
         ck_assert_int_ge(barchan_runtime_pump(rt, 1, NULL), 0);
     ck_assert_int_eq(ended, 1);
+    ck_assert_uint_eq(answered, QUESTIONS); /* what came before it is given out */
     peer = -1;
 }
 END_TEST

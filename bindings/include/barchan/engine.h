@@ -34,7 +34,8 @@
  * `call_limit_ms`, and with BARCHAN_ECANCELLED when its token is triggered (barchan_cancel_after
  * gives a call a deadline of its own), from whatever thread, whether it waits or runs: it may come
  * to an orderly end (a fifth of a second of running, for all tasks of the engine), and then it is
- * stopped. So are the tasks that it has spawned.
+ * stopped. So are the tasks that it has spawned. A task that only gives others a turn, by
+ * coroutine.yield, ends there: what it left to be closed is closed, and no handler is called.
  *
  * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call
  * anything but blocking functions and barchan_engine_destroy.
@@ -84,7 +85,7 @@ typedef struct barchan_engine_options {
     int64_t slice_limit_ms;    /* longest a script may run without waiting, in processor time (on
                                   the clock ten times as long); 0: 1 s with the safe library, none
                                   with the full one; -1: none */
-    int64_t total_limit_ms;    /* running time of one task in all, waits not counted; 0: no limit */
+    int64_t total_limit_ms;    /* the same of one task in all, waits not counted; 0: no limit */
     const char *const *argv;   /* what scripts see as `arg`, NULL-terminated; may be NULL */
     const barchan_script *scripts; /* ended by a NULL name; copied */
     barchan_alloc_fn alloc;        /* for the Lua state's memory; NULL: malloc */

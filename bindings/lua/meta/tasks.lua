@@ -3,7 +3,7 @@
 --- Tasks: many conversations and calls on one thread. In a task everything that waits lets others run; outside
 --- tasks (a plain script under stock lua5.4) the same calls just wait. A task's own tasks end with it.
 
---- Runs a function as a task.
+--- Runs a function as a task. At most 2^20 that have not ended.
 ---@param fn function
 ---@param ... any its arguments
 ---@return barchan.Task

@@ -47,10 +47,11 @@
  * A program that says no more is passed on as such, and its request given up when the answer then
  * pauses for 30 s; of one whose further words wait to be read it cannot be seen, so that its
  * request is given up when nothing has moved for 300 s. That it says no more, and what it still has
- * to send of a body, waits for the end of an answer that has begun, but no longer than 2 s. An
- * answer that ends after the server has heard of that, and had no length before, is broken off
- * before what may be the end of a value: where it ends could be the program's choice. So uploads
- * and answers that go both ways at once are slow to begin and may lose their last words.
+ * to send of a body, waits for the end of an answer without a length that has begun to come here,
+ * but no longer than 2 s. An answer that ends after the server has heard of that, and had no length
+ * before, is broken off before what may be the end of a value: where it ends could be the program's
+ * choice. So uploads and answers that go both ways at once are slow to begin and may lose their
+ * last words.
  *
  * Answers. They have every byte of a value, and of its base64 forms but for characters that hold
  * bits of what stands beside it, replaced by '*'; those with a content coding, a part only, or in

@@ -163,7 +163,7 @@ end
 -- Runs the command and gives its output as it comes.
 local function streamed(sbx, request, with_input)
   request.stdin = with_input or nil
-  local stream = assert(sbx:stream(request))
+  local stream = sbx:stream(request)
   local state = {}
   local pump = with_input and core.task.spawn(pump_input, stream, state)
   for name, chunk in stream do

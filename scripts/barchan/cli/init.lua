@@ -40,9 +40,10 @@ local function is_command(name)
   return false
 end
 
--- What a command has passed on as it was given, and the library does not take: the place is the command's.
+-- What a command has passed on as it was given, and the library does not take: "its name: what is wrong",
+-- with the command's line as the place.
 local function misused(problem)
-  return type(problem) == "string" and problem:match "^barchan/cli/[%w_/]+%.lua:%d+: (%w+: .*)$"
+  return type(problem) == "string" and problem:match "^barchan/cli/[%w_/]+%.lua:%d+: ([%w_.:]+: .*)$"
 end
 
 local function run_command(name, words)
@@ -55,7 +56,8 @@ local function run_command(name, words)
   end
   local usage = type(code) == "table" and code.usage or misused(code)
   if usage then
-    io.stderr:write(("barchan %s: %s\n"):format(name, usage))
+    local own = name .. ": "
+    io.stderr:write("barchan ", usage:sub(1, #own) == own and usage or own .. usage, "\n")
     io.stderr:write(("barchan %s --help tells how it is used.\n"):format(name))
     return EXIT_USAGE
   end
@@ -73,15 +75,14 @@ local function dispatch(words)
     out(help())
     return 0
   end
-  if first == "--version" and words[1] == nil then
+  if first == "--version" and words[1] then
+    io.stderr:write(("barchan: --version takes no '%s'\n"):format(words[1]))
+    return EXIT_USAGE
+  elseif first == "--version" then
     out("barchan ", core.util.version, "\n")
     return 0
   end
   if is_command(first) then return run_command(first, words) end
-  if first == "--version" then
-    io.stderr:write(("barchan: --version takes no '%s'\n"):format(words[1]))
-    return EXIT_USAGE
-  end
   local what = first:sub(1, 1) == "-" and "option" or "command"
   io.stderr:write("barchan: ", options.unknown(what, first, commands), "\n")
   return EXIT_USAGE
