@@ -81,14 +81,21 @@ static int one_open(void *ud)
     return is;
 }
 
-START_TEST(connections_end_with_the_sandbox)
+/* In a sandbox of its own: connects, and stays. */
+static const char *connected_command(void)
 {
+    static char command[128];
     serve_kind(NET_ECHO);
     make_usual_sandbox();
-    char command[128];
     snprintf(command, sizeof command,
              "bash -c 'exec 3<>/dev/tcp/served.example/%d; echo x >&3; sleep 60'",
              net_port(server));
+    return command;
+}
+
+START_TEST(connections_end_with_the_sandbox)
+{
+    const char *command = connected_command();
     struct ended ended = {0};
     ck_assert_int_eq(
         barchan_sandbox_exec_start(NULL, sbx, OPTIONS(.command = command), note_end, &ended, NULL),
@@ -107,12 +114,7 @@ END_TEST
 
 START_TEST(a_killed_command_takes_its_connections)
 {
-    serve_kind(NET_ECHO);
-    make_usual_sandbox();
-    char command[128];
-    snprintf(command, sizeof command,
-             "bash -c 'exec 3<>/dev/tcp/served.example/%d; echo x >&3; sleep 60'",
-             net_port(server));
+    const char *command = connected_command();
     barchan_exec_result result =
         run(OPTIONS(.command = command, .timeout_ms = 1000, .grace_ms = -1));
     ck_assert_int_eq(result.reason, BARCHAN_EXEC_TIMEOUT);
