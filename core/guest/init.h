@@ -194,7 +194,8 @@ void job_read_result(struct job *job);
 void job_cancel(struct job *job);
 /* Ends a command that is over a limit. */
 void job_over_limit(struct job *job, uint32_t cause);
-void job_count_output(const struct init *init, struct job *job, uint64_t bytes);
+/* How many of them are within the limit; beyond it the command ends. */
+uint64_t job_count_output(const struct init *init, struct job *job, uint64_t bytes);
 void job_deadline(struct init *init, struct job *job, int64_t now_us);
 /* Its process is gone. */
 void job_died(struct init *init, struct job *job, int status);

@@ -212,7 +212,10 @@ int isolate_root(struct plan *plan, struct layers *layers, struct failure *why)
     }
     if (syscall(SYS_pivot_root, ".", ".") < 0) return fail_os(why, errno, "change the root");
     if (umount2(".", MNT_DETACH) < 0) return fail_os(why, errno, "leave the launcher's root");
-    if (chdir("/workspace") < 0) return fail_os(why, errno, "enter /workspace");
+    if (chdir("/workspace") < 0) {
+        fail_os(why, errno, "enter /workspace");
+        return fail_hint(why, "is a folder mounted there that you may not enter?");
+    }
     char cwd[32];
     /* Anything else would mean a directory outside the root is in hand (CVE-2024-21626). */
     if (getcwd(cwd, sizeof cwd) == NULL || strcmp(cwd, "/workspace") != 0) {

@@ -198,14 +198,15 @@ void job_over_limit(struct job *job, uint32_t cause)
 }
 
 /* What comes at its end or after it was written before. */
-void job_count_output(const struct init *init, struct job *job, uint64_t bytes)
+uint64_t job_count_output(const struct init *init, struct job *job, uint64_t bytes)
 {
-    if (job->kind != JOB_EXEC || job->stage == JOB_DETACHED) return;
+    uint64_t limit = init->limits.output_bytes, before = job->written;
+    if (job->kind != JOB_EXEC || job->stage == JOB_DETACHED) return bytes;
     job->written += bytes;
-    if (init->limits.output_bytes != 0 && job->written > init->limits.output_bytes) {
-        if (job->cause == BC_EXIT_EXITED) job->cause = BC_EXIT_OUTPUT;
-        job_over_limit(job, BC_EXIT_OUTPUT);
-    }
+    if (limit == 0 || job->written <= limit) return bytes;
+    if (job->cause == BC_EXIT_EXITED) job->cause = BC_EXIT_OUTPUT;
+    job_over_limit(job, BC_EXIT_OUTPUT);
+    return before < limit ? limit - before : 0;
 }
 
 void job_deadline(struct init *init, struct job *job, int64_t now_us)

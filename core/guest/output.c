@@ -90,7 +90,7 @@ static void send_data(struct init *init, struct job *job, struct output *output,
 static void take(struct init *init, struct job *job, struct output *output,
                  const unsigned char *data, size_t len)
 {
-    if (output->discard || output->complete) return;
+    if (len == 0 || output->discard || output->complete) return;
     if (!output->capped) {
         send_data(init, job, output, data, len);
         return;
@@ -110,8 +110,7 @@ void output_read(struct init *init, struct job *job, struct output *output, bool
     if (sends_now(output) && output->credit < len) len = output->credit;
     long n = sys_read(output->fd, chunk, len);
     if (n > 0) {
-        job_count_output(init, job, (uint64_t)n);
-        take(init, job, output, chunk, (size_t)n);
+        take(init, job, output, chunk, (size_t)job_count_output(init, job, (uint64_t)n));
         if (dead) output->read_dead += (uint64_t)n;
         return;
     }

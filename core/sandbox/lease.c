@@ -23,8 +23,8 @@ int barchan_sandbox_extend(barchan_sandbox *sbx, int64_t more_ms, barchan_error 
     if (rc < 0) return rc;
     int64_t left = bc_lease_left_ms(sbx);
     if (more_ms <= 0 || more_ms > BC_SANDBOX_MAX_LEASE_MS - left) {
-        bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days; %lld ms are left of it",
-                     (long long)left);
+        bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days; %.15g s are left of it",
+                     (double)left / 1000);
         bc_error_where(err, "sandbox.extend");
         return BARCHAN_EINVAL;
     }

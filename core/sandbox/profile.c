@@ -55,8 +55,8 @@ static int check(const barchan_profile *profile, barchan_error *err)
                             "secrets need a network that allows their hosts; it is off");
     }
     if (profile->lease_ms < 0 || profile->lease_ms > BC_SANDBOX_MAX_LEASE_MS) {
-        return bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days, not %lld ms",
-                            (long long)profile->lease_ms);
+        return bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days, not %.15g s",
+                            (double)profile->lease_ms / 1000);
     }
     if (profile->on_lease_end != BARCHAN_LEASE_TERMINATE &&
         profile->on_lease_end != BARCHAN_LEASE_PAUSE) {
@@ -64,8 +64,8 @@ static int check(const barchan_profile *profile, barchan_error *err)
                             (int)profile->on_lease_end);
     }
     if (profile->idle_timeout_ms < 0 || profile->idle_timeout_ms > BC_SANDBOX_MAX_LEASE_MS) {
-        return bc_error_set(err, BARCHAN_EINVAL, "idle_timeout_ms is from 0 to 7 days, not %lld ms",
-                            (long long)profile->idle_timeout_ms);
+        return bc_error_set(err, BARCHAN_EINVAL, "an idle timeout is up to 7 days, not %.15g s",
+                            (double)profile->idle_timeout_ms / 1000);
     }
     if (profile->timeout_ms < 0) return bc_error_set(err, BARCHAN_EINVAL, "timeout_ms is negative");
     return bc_env_check(profile->env, "env", err);

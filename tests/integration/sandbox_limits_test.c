@@ -160,6 +160,10 @@ START_TEST(output)
     ck_assert_int_eq(r.reason, BARCHAN_EXEC_OUTPUT);
     ck_assert_uint_le(r.out.len, 10);
     barchan_exec_result_clear(&r);
+    r = sh("printf %60000d 0 >&2; yes");
+    ck_assert_int_eq(r.reason, BARCHAN_EXEC_OUTPUT);
+    ck_assert_uint_eq(r.out.len + r.err_out.len, 100000); /* and not what else was in the pipe */
+    barchan_exec_result_clear(&r);
 }
 END_TEST
 

@@ -67,7 +67,8 @@ typedef struct barchan_limits {
     uint32_t pids;         /* processes and threads of all commands together; at most 1024 [1024] */
     uint32_t open_files;   /* of each process; 16 to 65536 [65536, of which 1024 at first] */
     int64_t cpu_ms;        /* processor time of each command, with all it starts [no limit] */
-    uint64_t output_bytes; /* written by each command, out and err together [no limit] */
+    uint64_t output_bytes; /* written by each command, out and err together; what is more is not
+                              delivered [no limit] */
     int64_t wall_ms;       /* of each command; a longer timeout is cut to it [no limit] */
 } barchan_limits;
 

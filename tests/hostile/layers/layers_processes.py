@@ -96,7 +96,7 @@ ENDS = [
 
 STREAMS = [
     Layer("G040", "a command's output has a limit",
-          [(JOB, "job->written > init->limits.output_bytes", "job->written / 10 > init->limits.output_bytes")],
+          [(JOB, "job->written <= limit", "job->written / 10 <= limit")],
           "sandbox/limits", ["output"]),
     Layer("G040", "no more of it is kept than was asked for",
           [("core/guest/output.c", "capped ? limit - output->head_left : 0", "capped ? 10 * limit : 0")],
