@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """What another compiler says of the sources of a build, without building them again.
 
-    warnings.py clang build/tests/compile_commands.json
+    other_compiler.py clang build/tests/compile_commands.json
 
 Each command of the build runs with that compiler, which only looks (-fsyntax-only), and whose warnings
 are errors. Exit status 1 when there are any.
