@@ -265,23 +265,20 @@ static void write_answer(bc_intercept *x)
 
 /* The server says no more: between two answers, or at the end of one that has no length. One that
  * is cut off must look like that to the program, too. */
-static void end_outside(bc_intercept *x, bool goodbye)
+static void end_outside(bc_intercept *x)
 {
-    bool was_waiting = x->response.waiting;
     /* It had waited long enough for another request, as one came: programs try again. */
     if (bc_response_is_silent(&x->response) && x->response.answers > 0) {
         bc_relay_tell(x->relay, BARCHAN_NETWORK_FAILED, "the server ended before it answered");
         say_goodbye(x);
         return;
     }
-    if (bc_response_end(&x->response, !goodbye, &x->answer) < 0) {
+    if (bc_response_end(&x->response, x->ending[OUTER], &x->answer) < 0) {
         fail(x, x->response.why);
         return;
     }
     write_answer(x);
-    if (x->relay->stage != STAGE_OPEN) return;
-    if (goodbye || !was_waiting) say_goodbye(x);
-    x->closing = true;
+    if (x->relay->stage == STAGE_OPEN) say_goodbye(x);
 }
 
 static void pass_answer(bc_intercept *x, const char *data, size_t len)
@@ -307,7 +304,7 @@ static bool pass_answers(bc_intercept *x)
         if (n == 0) break;
         moved = true;
         if (n < 0) {
-            end_outside(x, n == -1);
+            end_outside(x);
         } else {
             pass_answer(x, plain, (size_t)n);
             bc_secret_wipe(plain, (size_t)n); /* a value may have been in it */

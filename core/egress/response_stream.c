@@ -6,6 +6,7 @@
 #include "egress/secret_memory.h"
 
 enum { HEAD, BODY, CHUNK_LINE, CHUNK, CHUNK_END, TRAILER, UNTIL_END };
+enum { ADDED_FIELDS = 2 }; /* to a server's own */
 
 typedef struct answer {
     int status;
@@ -153,10 +154,15 @@ static void finish(bc_response_stream *stream)
     stream->answers++;
 }
 
+static bool has_no_body(const bc_response_stream *stream, const answer *a)
+{
+    return stream->head_only || a->status == 204 || a->status == 304;
+}
+
 /* What follows the head. */
 static int begin_body(bc_response_stream *stream, const answer *a)
 {
-    if (stream->head_only || a->status == 204 || a->status == 304) {
+    if (has_no_body(stream, a)) {
         finish(stream);
         return 0;
     }
@@ -178,28 +184,42 @@ static int begin_body(bc_response_stream *stream, const answer *a)
     return 0;
 }
 
-/* What the program reads must be framed as the server's own was: a value may look like a part of
- * that. `with_close`: the one field more. */
-static bool keeps_its_framing(const bc_buf *masked, const answer *a, bool with_close)
+/* What the program reads must be framed as it is taken to be here: a value may look like a part of
+ * that. */
+static bool is_framed_as(const bc_buf *masked, const answer *a)
 {
     answer m = {0};
-    return read_head(bc_buf_data(masked), masked->len, BC_RESPONSE_MAX_FIELDS + with_close, &m) &&
+    return read_head(bc_buf_data(masked), masked->len, BC_RESPONSE_MAX_FIELDS + ADDED_FIELDS, &m) &&
            m.status == a->status && m.minor == a->minor && m.chunked == a->chunked &&
            m.has_length == a->has_length && m.length == a->length;
 }
 
-static int mask_head(bc_response_stream *stream, const answer *a, bool closes)
+/* Whoever reads a body that has no length takes its end for the end, also where it was cut off: it
+ * is passed on in chunks, whose last one does not come then. */
+static const char *put_in_chunks(bc_response_stream *stream, answer *a)
 {
-    static const char close[] = "Connection: close\r\n\r\n";
+    bc_buf_data(&stream->line)[sizeof "HTTP/1." - 1] = '1';
+    a->minor = 1;
+    a->chunked = true;
+    return "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n";
+}
+
+static int mask_head(bc_response_stream *stream, const answer *a)
+{
+    answer framed = *a;
+    const char *more = "\r\n";
     const bc_buf *line = &stream->line;
     bc_buf *masked = &stream->part;
     bc_redactor *redactor = &stream->redactor;
-    size_t len = closes ? line->len - 2 : line->len;
-    int rc = bc_redactor_feed(redactor, bc_buf_data(line), len, masked);
-    if (rc == 0 && closes) rc = bc_redactor_feed(redactor, close, sizeof close - 1, masked);
+    bool interim = a->status < 200;
+    if (stream->closes && !interim) more = "Connection: close\r\n\r\n";
+    if (!interim && !has_no_body(stream, a) && !a->chunked && !a->has_length)
+        more = put_in_chunks(stream, &framed);
+    int rc = bc_redactor_feed(redactor, bc_buf_data(line), line->len - 2, masked);
+    if (rc == 0) rc = bc_redactor_feed(redactor, more, strlen(more), masked);
     if (rc == 0) rc = bc_redactor_end(redactor, masked);
     if (rc < 0) return refuse(stream, "out of memory");
-    if (keeps_its_framing(masked, a, closes)) return 0;
+    if (is_framed_as(masked, &framed)) return 0;
     return refuse(stream, "the value of a secret is in the framing of the server's answer");
 }
 
@@ -216,7 +236,7 @@ static int use_head(bc_response_stream *stream, bc_buf *out)
     if (interim && ++stream->interim > BC_RESPONSE_MAX_INTERIM) {
         return refuse(stream, "the server gives no answer");
     }
-    if (mask_head(stream, &a, stream->closes && !interim) < 0) return -1;
+    if (mask_head(stream, &a) < 0) return -1;
     if (!interim && begin_body(stream, &a) < 0) return -1;
     if (bc_buf_append(out, bc_buf_data(&stream->part), stream->part.len) < 0) {
         return refuse(stream, "out of memory");
@@ -271,9 +291,15 @@ static int write_chunk(bc_response_stream *stream, bc_buf *out)
     return rc;
 }
 
+/* Not as the server sent it: as the program gets it. */
+static bool is_in_chunks(const bc_response_stream *stream)
+{
+    return stream->state != HEAD && stream->state != BODY;
+}
+
 static int pass(bc_response_stream *stream, const char *data, size_t len, bc_buf *out)
 {
-    bool chunk = stream->state == CHUNK;
+    bool chunk = is_in_chunks(stream);
     int rc = bc_redactor_feed(&stream->redactor, data, len, chunk ? &stream->part : out);
     if (rc == 0 && chunk) rc = write_chunk(stream, out);
     return rc < 0 ? refuse(stream, "out of memory") : 0;
@@ -282,20 +308,25 @@ static int pass(bc_response_stream *stream, const char *data, size_t len, bc_buf
 /* Chunks are written anew, so one more can stand anywhere in such a body. */
 int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *out)
 {
-    bool chunked = stream->state != HEAD && stream->state != BODY && stream->state != UNTIL_END;
+    bool chunked = is_in_chunks(stream);
     if (stream->redactor.patterns == patterns) return 0;
     int rc = bc_redactor_change(&stream->redactor, patterns, chunked ? &stream->part : out);
     return rc == 0 && chunked ? write_chunk(stream, out) : rc;
 }
 
-static int end_body(bc_response_stream *stream, bc_buf *out, bool chunked)
+/* Without what is held back, whatever it is, lest its absence answers guesses. */
+static int break_off(bc_response_stream *stream, const char *why)
 {
-    if (stream->hurried && stream->redactor.held_len > 0) {
-        /* Whatever it is, lest its absence answers guesses. */
-        bc_redactor_forget(&stream->redactor);
-        stream->broken = true;
-        return refuse(stream, "the program may have chosen where the answer ends");
-    }
+    bc_redactor_forget(&stream->redactor);
+    stream->broken = true;
+    return refuse(stream, why);
+}
+
+static int end_body(bc_response_stream *stream, bc_buf *out)
+{
+    bool chunked = is_in_chunks(stream);
+    if (stream->hurried && stream->redactor.held_len > 0)
+        return break_off(stream, "the program may have chosen where the answer ends");
     int rc = bc_redactor_end(&stream->redactor, chunked ? &stream->part : out);
     if (rc == 0 && chunked) rc = write_chunk(stream, out);
     if (rc == 0 && chunked) rc = bc_buf_append_string(out, "0\r\n\r\n");
@@ -314,7 +345,7 @@ static long step_body(bc_response_stream *stream, const char *data, size_t len, 
     if (stream->left > 0) return (long)n;
     if (stream->state == CHUNK) {
         stream->state = CHUNK_END;
-    } else if (end_body(stream, out, false) < 0) {
+    } else if (end_body(stream, out) < 0) {
         return -1;
     }
     return (long)n;
@@ -349,7 +380,7 @@ static int use_line(bc_response_stream *stream, const char *line, size_t len, bc
     if (stream->state == TRAILER) {
         /* Trailers are left out: nobody here needs one. */
         if (len > 0) return ++stream->interim > BC_RESPONSE_MAX_FIELDS ? -1 : 0;
-        return end_body(stream, out, true);
+        return end_body(stream, out);
     }
     stream->state = CHUNK_LINE;
     return len == 0 ? 0 : -1;
@@ -397,11 +428,15 @@ bool bc_response_is_silent(const bc_response_stream *stream)
            stream->interim == 0;
 }
 
-int bc_response_end(bc_response_stream *stream, bool cut_off, bc_buf *out)
+int bc_response_end(bc_response_stream *stream, bc_response_ending ending, bc_buf *out)
 {
     if (!stream->waiting) return 0;
     if (stream->state != UNTIL_END) return refuse(stream, "the server ended within its answer");
+    if (ending == BC_ENDED_BROKEN) return break_off(stream, "the server's answer broke off");
     /* What is held back may be the beginning of a value, whose rest did not come. */
-    if (cut_off) bc_redactor_forget(&stream->redactor);
-    return end_body(stream, out, false);
+    if (ending == BC_ENDED_SILENTLY && stream->redactor.held_len > 0) {
+        return break_off(stream, "the server's answer has no length and no goodbye of TLS "
+                                 "(close_notify): its last words may be cut off");
+    }
+    return end_body(stream, out);
 }

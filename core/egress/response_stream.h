@@ -1,7 +1,8 @@
 /*
  * The answers on one HTTP/1 connection on their way into the sandbox: their framing is followed, so
  * that values are found in what a program will read, however the server has cut it, and taken out
- * (redactor.h). Chunks are written anew; lengths stay.
+ * (redactor.h). Chunks are written anew; lengths stay; a body without a length gets chunks, so that
+ * a program can tell its end from where it broke off.
  *
  * Stricter than a browser: what two readers could frame in two ways is refused.
  *
@@ -19,6 +20,13 @@
 /* Heads with 1xx before the one that counts. */
 #define BC_RESPONSE_MAX_INTERIM 16
 
+/* How a server says no more. */
+typedef enum bc_response_ending {
+    BC_ENDED_WELL = 0,     /* with TLS's goodbye */
+    BC_ENDED_SILENTLY = 1, /* its connection ended without one */
+    BC_ENDED_BROKEN = 2    /* with bytes that are no TLS, or an alert */
+} bc_response_ending;
+
 typedef struct bc_response_stream {
     bc_redactor redactor;
     bc_buf line; /* a head, or a line of the framing, that is not whole yet */
@@ -30,7 +38,7 @@ typedef struct bc_response_stream {
     bool last;      /* nothing can follow on this connection */
     bool closes;    /* and the program is told so, whatever the server says */
     bool hurried;   /* see bc_response_hurry */
-    bool broken;    /* by it */
+    bool broken;    /* off, before what was held back */
     int interim;
     uint64_t answers; /* that have been whole */
     int64_t left;     /* of the body or chunk */
@@ -57,7 +65,7 @@ int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *
 int bc_response_feed(bc_response_stream *stream, const char *data, size_t len, bc_buf *out);
 /* A request waits, and not a byte of its answer has come. */
 bool bc_response_is_silent(const bc_response_stream *stream);
-/* The server says no more; cut_off: without TLS's goodbye. Negative: in the midst of an answer. */
-int bc_response_end(bc_response_stream *stream, bool cut_off, bc_buf *out);
+/* The server says no more. Negative: in the midst of an answer, or in what may be. */
+int bc_response_end(bc_response_stream *stream, bc_response_ending ending, bc_buf *out);
 
 #endif

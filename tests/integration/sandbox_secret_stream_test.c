@@ -210,6 +210,26 @@ START_TEST(an_answer_that_breaks_off_in_a_value)
 }
 END_TEST
 
+/* Its last words may be cut off for all that can be seen, and so they are not passed; but no
+ * program takes what it got for all there was. Its twin ends with a line, whose end passes. */
+START_TEST(an_answer_that_ends_without_a_word)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    shell("curl -sS $AT/silent > out; echo $?; cat out", "18\n{\"items\": [1, 2],\n");
+    ck_assert_int_eq(told("close_notify"), 1);
+    shell("python3 -c 'import urllib.request as u; u.urlopen(\"'$AT'/silent\").read()' 2>&1 | "
+          "tail -n 1",
+          "IncompleteRead");
+    ck_assert_int_eq(told("close_notify"), 2);
+    static const char all[] = "{\"items\": [1, 2],\n \"next\": null}\n";
+    shell("curl -sS $AT/silent/line", all);
+    shell("python3 -c 'import urllib.request as u; "
+          "print(u.urlopen(\"'$AT'/silent/line\").read().decode(), end=\"\")'",
+          all);
+    ck_assert_int_eq(told("close_notify"), 2);
+}
+END_TEST
+
 /* A server ends its answer where it is told that its client says no more, or where the request's
  * body does: how it is asked, and how it is ended. */
 static void does_not_choose_the_end(const char *ask, const char *end)
@@ -420,6 +440,7 @@ int main(void)
                                   a_placeholder_in_two_chunks_is_told,
                                   what_nobody_waits_for_is_given_up,
                                   an_answer_that_breaks_off_in_a_value,
+                                  an_answer_that_ends_without_a_word,
                                   a_last_word_does_not_choose_where_an_answer_ends,
                                   a_body_does_not_choose_where_an_answer_ends,
                                   an_early_answer_is_read_to_its_end,

@@ -29,7 +29,7 @@ typedef struct outcome {
     char text[4096];
 } outcome;
 
-static bool cut_off;                   /* the end is one without a goodbye */
+static bc_response_ending ending;      /* of the server's words */
 static size_t hurried_from = SIZE_MAX; /* the byte before which, or which's piece, it is */
 
 /* In pieces of `piece` bytes, then the end. */
@@ -46,7 +46,7 @@ static outcome receive(const char *answer, bool head_only, size_t piece, bool en
         if (at + piece > hurried_from && !told++) bc_response_hurry(&stream);
         o.rc = bc_response_feed(&stream, answer + at, len - at < piece ? len - at : piece, &out);
     }
-    if (o.rc == 0 && end) o.rc = bc_response_end(&stream, cut_off, &out);
+    if (o.rc == 0 && end) o.rc = bc_response_end(&stream, ending, &out);
     o.waiting = stream.waiting;
     o.begun = stream.begun;
     o.last = stream.last;
@@ -105,16 +105,44 @@ START_TEST(answers_in_chunks)
 }
 END_TEST
 
+#define IN_CHUNKS "Transfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+
+/* They are given in chunks, so that their end can be told from where they were cut off. */
 START_TEST(answers_without_a_length)
 {
-    gives("HTTP/1.0 200 OK\r\n\r\na" VALUE "b", false, true, "HTTP/1.0 200 OK\r\n\r\na" STARS "b");
-    ck_assert(receive("HTTP/1.0 200 OK\r\n\r\na", false, 99, false).waiting);
+    static const char *const heads[] = {"HTTP/1.0 200 OK\r\nX: y\r\n", OK "X: y\r\n"};
+    char answer[256];
+    for (int i = 0; i < 2; i++) {
+        snprintf(answer, sizeof answer, "%s\r\na" VALUE "b", heads[i]);
+        gives(answer, false, true, NULL);
+        outcome o = receive(answer, false, 4096, true);
+        ck_assert_str_eq(o.text, OK "X: y\r\n" IN_CHUNKS "12\r\na" STARS "b\r\n0\r\n\r\n");
+        ck_assert(receive(heads[i], false, 4096, false).waiting);
+    }
     ck_assert(receive("HTTP/1.0 200 OK\r\n\r\na", false, 99, false).last);
-    gives("HTTP/1.0 200 OK\r\n\r\na\nb0123", false, true, "HTTP/1.0 200 OK\r\n\r\na\nb0123");
-    /* Nobody knows what would have followed: what is held back for that does not pass. */
-    cut_off = true;
-    gives("HTTP/1.0 200 OK\r\n\r\na\nb0123", false, true, "HTTP/1.0 200 OK\r\n\r\na\n");
-    cut_off = false;
+    /* Not those that have none: */
+    gives("HTTP/1.0 304 No\r\n\r\n", false, false, "HTTP/1.0 304 No\r\n\r\n");
+    gives(OK "\r\n", true, false, OK "\r\n");
+}
+END_TEST
+
+/* Nobody knows what would have followed: what is held back for that does not pass, and it looks
+ * like what it is. */
+START_TEST(answers_without_a_length_that_break_off)
+{
+    static const char cut[] = OK "\r\na\nb0123", whole[] = OK "\r\na\nb\n";
+    ending = BC_ENDED_SILENTLY;
+    is_refused(cut, "close_notify");
+    ck_assert_str_eq(receive(cut, false, 4096, true).text, OK IN_CHUNKS "2\r\na\n\r\n");
+    gives(whole, false, true, NULL);
+    ck_assert_str_eq(receive(whole, false, 4096, true).text,
+                     OK IN_CHUNKS "4\r\na\nb\n\r\n0\r\n\r\n");
+    ending = BC_ENDED_BROKEN;
+    is_refused(cut, "broke off");
+    is_refused(whole, "broke off");
+    ck_assert_str_eq(receive(whole, false, 4096, true).text, OK IN_CHUNKS "4\r\na\nb\n\r\n");
+    ending = BC_ENDED_WELL;
+    gives(cut, false, true, NULL);
 }
 END_TEST
 
@@ -231,7 +259,7 @@ START_TEST(answers_in_a_hurry)
         OK "Transfer-Encoding: chunked\r\n\r\n4\r\n\nxyz\r\n0\r\n\r\n"};
     hurried_from = 0;
     for (size_t i = 0; i < 4; i++) {
-        if (strstr(whole[i], "chunked") == NULL) gives(whole[i], false, true, whole[i]);
+        if (strstr(whole[i], "Length") != NULL) gives(whole[i], false, true, whole[i]);
         gives(whole[i], false, true, NULL);
         is_refused(cut[i], "may have chosen");
         ck_assert_ptr_null(strstr(receive(cut[i], false, 1, true).text, "xyz"));
@@ -355,6 +383,7 @@ START_TEST(heads_have_a_maximum)
 END_TEST
 
 SUITE_MAIN("egress response", setup, teardown, answers_with_a_length, answers_in_chunks,
-           answers_without_a_length, answers_without_a_body, answers_that_are_refused,
-           answers_that_cannot_be_searched, answers_in_a_hurry, a_value_in_the_framing,
-           an_answer_begins_and_ends, a_head_stays_in_its_place, heads_have_a_maximum)
+           answers_without_a_length, answers_without_a_length_that_break_off,
+           answers_without_a_body, answers_that_are_refused, answers_that_cannot_be_searched,
+           answers_in_a_hurry, a_value_in_the_framing, an_answer_begins_and_ends,
+           a_head_stays_in_its_place, heads_have_a_maximum)
