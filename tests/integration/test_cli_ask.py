@@ -52,6 +52,19 @@ class Ask(unittest.TestCase):
             self.assertEqual(refused.returncode, 125)
             self.assertIn(b"exists", refused.stderr)
 
+    def test_what_a_tool_logs_is_between_the_lines_of_standard_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/run_python.lua", "w") as file:
+                file.write("return { name = 'run_python', run = function(_, ctx) ctx.log 'at work' return '7919' end }")
+            words = ["ask", "--replay", self.replay, "--tools", "run_python", "--tool-dir", folder, "?"]
+            done = barchan(*words, "--json")
+            for line in done.stdout.splitlines():
+                self.assertIn("type", json.loads(line))
+            self.assertEqual(done.stderr, b"run_python:\tat work\n")
+            done = barchan(*words)
+            self.assertNotIn(b"at work", done.stdout)
+            self.assertRegex(done.stderr, rb"> run_python .*\nrun_python:\tat work\n  done in")
+
     def test_policies(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(f"{folder}/quiet.lua", "w") as file:

@@ -147,6 +147,20 @@ class Tools(unittest.TestCase):
         self.assertIn(b"code: is missing", done.stdout)
         self.assertEqual(barchan("tools", "call", "run_python", "{").returncode, 2)
 
+    def test_what_a_tool_logs_is_no_answer(self):
+        text = "{ name = 'shout', run = function(_, ctx) ctx.log('x', 1) return 'loud' end }"
+        script = f"print 'printed' print(require 'barchan'.toolset {{ {text} }}:dispatch {{ id = '1', name = 'shout', " \
+                 "arguments = {} }.content)"
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/shout.lua", "w") as file:
+                file.write("return " + text)
+            done = barchan("tools", "call", "shout", "--dir", folder)
+            self.assertEqual((done.stdout, done.stderr), (b"loud\n", b"shout:\tx\t1\n"))
+            with open(f"{folder}/run.lua", "w") as file:
+                file.write(script)
+            done = barchan("run", f"{folder}/run.lua")
+            self.assertEqual((done.stdout, done.stderr), (b"printed\nloud\n", b"shout:\tx\t1\n"))
+
     def test_check(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "one.lua")

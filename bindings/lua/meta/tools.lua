@@ -16,7 +16,7 @@
 ---@field sandbox barchan.Sandbox
 ---@field call_id string
 ---@field state table the tool's own in this binding; outlives reloads
----@field log fun(...)
+---@field log fun(...) a line for people, never for the model: standard error in the program and under lua5.4, the application's print in its engine
 ---@field cancelled fun(): boolean
 
 --- Checks a tool; throws what is wrong with it.

@@ -90,6 +90,7 @@ end
 
 --- Called by the program with the words of the command line in `arg`; returns the exit code.
 function cli.main()
+  core.host.log = ui.log
   local words = { table.unpack(arg) }
   local ok, code = pcall(dispatch, words)
   if ok then return code end
