@@ -35,7 +35,11 @@ local function watched(options)
   local events = {}
   options = options or {}
   options.dir, options.watch = options.dir or dir, true
-  options.on_event = function(event) events[#events + 1] = event end
+  options.on_event = function(event) -- as it is told: nothing may be added later
+    local copy = {}
+    for key, value in pairs(event) do copy[key] = value end
+    events[#events + 1] = copy
+  end
   local tools = barchan.toolset(options)
   local function next_event()
     local _ <close> = barchan.spawn(function()
@@ -66,6 +70,7 @@ function T:test_an_edit_takes_effect_and_says_what_changed()
   write("two.lua", tool_text("two", "new"))
   local event = next_event()
   lu.assertEquals({ event.type, event.added, event.changed, event.removed }, { "tools_reloaded", { "two" }, { "one" }, {} })
+  lu.assertAlmostEquals(event.time, os.time(), 60)
   lu.assertEquals({ answer(tools), answer(tools, "two") }, { "second", "new" })
   os.remove(path "one.lua")
   event = next_event()
@@ -93,6 +98,7 @@ function T:test_a_broken_edit_changes_nothing_and_is_told_with_its_place()
     write("one.lua", case[1])
     local event = next_event()
     lu.assertEquals(event.type, "tools_reload_failed", case[1])
+    lu.assertAlmostEquals(event.time, os.time(), 60)
     lu.assertStrContains(event.message, case[2])
     lu.assertStrContains(event.message, case[3] or "")
     lu.assertEquals(answer(tools), "first")
