@@ -135,7 +135,7 @@ function Sandbox:usage()
   if not usage then return nil, err end
   if self.price then usage.cost_micros = price.cost(self.price, self.limits, usage) end
   local hosts, connections = self.handle:network()
-  if hosts then usage.network, usage.connections = hosts, connections end
+  if hosts then usage.network, usage.connections = core.json.array(hosts), connections end
   return usage
 end
 
