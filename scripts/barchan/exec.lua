@@ -267,7 +267,25 @@ end
 local Stream = { __name = "barchan.stream" }
 Stream.__index = Stream
 
-function Stream:__call() return self.handle:read() end
+local ENOENT, EACCES = 2, 13
+local spawn_codes = { [ENOENT] = "not_found", [EACCES] = "permission" }
+
+-- At the end of the output: a loop over it has no other way to know that there was no command.
+local function throw_failure(stream)
+  local result, err = stream:result()
+  if not result then error(err, 0) end
+  if result.reason ~= "spawn_failed" then return end
+  error(core.util.error {
+    code = spawn_codes[result.spawn_errno] or "io", retryable = false, os_error = result.spawn_errno,
+    message = "stream: " .. exec.outcome(result),
+  }, 0)
+end
+
+function Stream:__call()
+  local name, chunk = self.handle:read()
+  if name == nil then throw_failure(self) end
+  return name, chunk
+end
 
 function Stream:__close() self.handle:cancel() end
 

@@ -72,8 +72,8 @@ end
 --- Runs a command and gives its output as it comes:
 ---   for stream, chunk in sbx:stream { "make", "-j4" } do io.write(chunk) end
 --- The value itself has :result(), :write(data), :close_input(), :signal(n) and :cancel(). With
---- `stdin = true` its input stays open for :write. Throws the error when it could not be asked for, as
---- iterators do.
+--- `stdin = true` its input stays open for :write. Throws the error when it could not be asked for, and the
+--- loop when it could not be started, as iterators do.
 ---@param command string|table
 function Sandbox:stream(command, ...)
   local given = command

@@ -166,7 +166,8 @@ local function streamed(sbx, request, with_input)
   local stream = sbx:stream(request)
   local state = {}
   local pump = with_input and core.task.spawn(pump_input, stream, state)
-  for name, chunk in stream do
+  local function read() return stream.handle:read() end -- what could not be started is told by its result
+  for name, chunk in read do
     if name == "out" then out(chunk) else io.stderr:write(chunk) end
   end
   if pump then pump:cancel() end
