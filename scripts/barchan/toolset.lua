@@ -53,6 +53,9 @@ local kind = { definitions = definitions, expected = "a tool file returns a tool
 --- The tools of directories as they are now: { by_name, order } | nil, { file, line, message }.
 function toolset.snapshot(dirs) return snapshot.take(dirs, kind) end
 
+--- What there is of them, and a text for each fault.
+function toolset.check(dirs) return snapshot.check(dirs, kind) end
+
 local function add(by_name, order, definition)
   if by_name[definition.name] then
     error(("two tools have the name '%s'"):format(definition.name), 0)

@@ -186,6 +186,27 @@ class Tools(unittest.TestCase):
                 self.assertIn(path.encode(), done.stderr)
                 self.assertIn(words.encode(), done.stderr)
 
+    def test_check_says_every_fault(self):
+        with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+            for path, text in (
+                    (f"{first}/a.lua", "return { name = 'a b', run = print }"), (f"{first}/b.lua", "return {"),
+                    (f"{first}/c.lua", "return 5"), (f"{first}/good.lua", "return { name = 'good', run = print }"),
+                    (f"{first}/helper.lua", "return { help = print }"),
+                    (f"{first}/wants.lua", "local h = require 'helper'\nerror 'oh'"),
+                    (f"{first}/wants_b.lua", "return require 'b'"),
+                    (f"{second}/twice.lua", "return { { name = 'x', run = print }, { name = 'x', run = print } }")):
+                with open(path, "w") as file:
+                    file.write(text)
+            done = barchan("tools", "check", first, f"{first}/nodir", second)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            lines = done.stderr.decode().splitlines()
+            for line, start, words in zip(lines, (
+                    f"{first}/b.lua:1: ", f"{first}/wants.lua:2: ", f"{first}/a.lua: ", f"{first}/c.lua: ", "",
+                    f"{second}/twice.lua: "), ("near <eof>", "oh", "'a b'", "got a number", "nodir", "defined in")):
+                self.assertTrue(line.startswith(start), lines)
+                self.assertIn(words, line)
+            self.assertEqual(len(lines), 6, lines)
+
     def test_watch(self):
         with tempfile.TemporaryDirectory() as folder:
             def write(text):

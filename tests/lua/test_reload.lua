@@ -110,6 +110,21 @@ function T:test_a_broken_edit_changes_nothing_and_is_told_with_its_place()
   lu.assertEquals(answer(tools), "mended")
 end
 
+function T:test_a_check_goes_on_after_a_fault()
+  local toolset = require "barchan.toolset"
+  local found, faults = toolset.check { dir }
+  lu.assertEquals({ found.order, faults }, { { "one" }, {} })
+  write("a.lua", "local h = require 'helper'\nerror 'oh'")
+  write("b.lua", "return {")
+  write("c.lua", "return require 'b'")
+  write("helper.lua", "return { help = print }")
+  found, faults = toolset.check { dir, path "none" }
+  lu.assertEquals({ found.order, #faults }, { { "one" }, 3 })
+  for i, start in ipairs { path "a.lua" .. ":2: oh", path "b.lua" .. ":1: ", "find '" .. path "none" } do
+    lu.assertEquals(faults[i]:sub(1, #start), start)
+  end
+end
+
 function T:test_every_truncation_of_a_good_file_keeps_the_old_version()
   local good = tool_text("one", "later", "local x = { 1, 'a' } -- comment")
   local toolset = require "barchan.toolset"

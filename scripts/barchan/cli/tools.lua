@@ -4,7 +4,6 @@ local _, core = ...
 local args = require "barchan.cli.args"
 local built_in = require "barchan.built_in"
 local sandbox = require "barchan.sandbox"
-local snapshot = require "barchan.snapshot"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
 local ui = require "barchan.cli.ui"
@@ -21,7 +20,7 @@ usage: barchan tools list [--dir DIR]… [--format neutral|anthropic|openai|resp
 
 `list` prints the built-in tools, and those of DIR, as a model would be told of them. `call` runs one in
 a fresh sandbox, as a model's call would, and prints what the model would get. `check` loads the tool
-files of directories and says what is wrong with them. `watch` shows live what a model would see while
+files of directories and says what is wrong with each of them. `watch` shows live what a model would see while
 they are edited, until it is interrupted.
 
 exit code: 0; 1 when the answer of call is an error, or check found a fault.
@@ -77,11 +76,9 @@ end
 
 local function check(dirs)
   if #dirs == 0 then args.fail("check: a directory is missing") end
-  local taken, problem = toolset.snapshot(dirs)
-  if not taken then
-    io.stderr:write(ui.shown(snapshot.describe(problem), 2), "\n")
-    return 1
-  end
+  local taken, faults = toolset.check(dirs)
+  for _, fault in ipairs(faults) do io.stderr:write(ui.shown(fault, 2), "\n") end
+  if #faults > 0 then return 1 end
   out(("%d tools: %s\n"):format(#taken.order, table.concat(taken.order, ", ")))
   return 0
 end
