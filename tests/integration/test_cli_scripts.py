@@ -12,14 +12,14 @@ from program import BIN, CLEAN, barchan
 
 
 class Run(unittest.TestCase):
-    def script(self, text, *args):
+    def script(self, text, *args, flags=()):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "script.lua")
             with open(path, "w") as file:
                 file.write(text)
             with open(os.path.join(folder, "beside.lua"), "w") as file:
                 file.write("return { name = 'beside' }")
-            return barchan("run", path, *args)
+            return barchan("run", *flags, path, *args)
 
     def test_a_script_gets_its_arguments_and_neighbours(self):
         done = self.script("print(arg[1], select('#', ...), require 'beside'.name)", "one", "--two")
@@ -29,7 +29,14 @@ class Run(unittest.TestCase):
         done = self.script("local x = nil\nx()")
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"script.lua:2:", done.stderr)
-        self.assertIn(b"traceback", done.stderr)
+        self.assertRegex(done.stderr, rb"traceback:\n(?s:.*)script.lua:2: in [^\n]*\n$")
+        self.assertNotIn(b"barchan/cli", done.stderr)
+        for flags in ([], ["--watch"]):
+            done = self.script("return { turn = function() error 'oh' end }", flags=flags)
+            self.assertIn(b"script.lua:1: oh\nstack traceback:\n", done.stderr)
+            self.assertNotIn(b"barchan/cli", done.stderr)
+            gone = barchan("run", *flags, "/no/such.lua")
+            self.assertEqual((gone.returncode, gone.stderr.count(b"\n")), (1, 1), gone.stderr)
         self.assertIn(b"script.lua:1:", self.script("return {").stderr)
         self.assertEqual(self.script("return 9").returncode, 9)
         self.assertEqual(self.script("return 256").returncode, 1)

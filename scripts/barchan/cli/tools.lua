@@ -37,7 +37,7 @@ local function all_tools(dirs, sbx)
   local given = built_in.names "tools"
   given.dir, given.sandbox = dirs, sbx
   local ok, tools = pcall(toolset.create, given)
-  if not ok then args.fail("%s", (tool.message(tools):gsub("^[^ ]+: toolset: ", ""))) end
+  if not ok then args.refused("toolset", tools) end
   return tools
 end
 
@@ -101,7 +101,7 @@ end
 local function watch(dirs)
   if #dirs == 0 then args.fail("watch: a directory is missing") end
   local ok, tools = pcall(toolset.create, { dir = dirs, watch = true, on_event = show_change })
-  if not ok then error(tools, 0) end
+  if not ok then args.refused("toolset", tools) end
   out("tools: ", table.concat(tools:names(), ", "), "\n")
   while true do
     tools:wait_change()

@@ -41,6 +41,19 @@ ui.visible = visible
 local function shown(text, fd) return core.host.is_terminal(fd or 1) and visible(text) or text end
 ui.shown = shown
 
+-- What the library calls otherwise, for scripts and C.
+local flags = {
+  ["%(the option 'replace'%)"] = "(--replace)",
+  ["allow plain http explicitly"] = "allow it by --allow-plain-http",
+  ["they are made when asked for"] = "--links makes them",
+}
+
+--- A message of the library in the words of the command line.
+function ui.flagged(text)
+  for words, flag in pairs(flags) do text = text:gsub(words, flag) end
+  return text
+end
+
 local Show = {}
 Show.__index = Show
 
