@@ -9,6 +9,7 @@ local exec = {}
 local DEFAULT_RENDER_LIMIT = 16 * 1024
 local MAX_GRACE = 1000000000
 local MAX_DENIED_LINES = 8
+local WORD = "word %d of the command"
 local render_spec = { limit = "integer" }
 
 local spec = {
@@ -47,7 +48,7 @@ end
 function exec.spawn_request(given, ...)
   only("spawn", ...)
   given = command_of("spawn", given)
-  options.check("spawn", given, spawn_spec)
+  options.check("spawn", given, spawn_spec, WORD)
   local command = {}
   for key, value in pairs(given) do
     if key ~= "pty" and key ~= "backlog" then command[key] = value end
@@ -72,7 +73,7 @@ end
 function exec.request(where, given, ...)
   only(where, ...)
   given = command_of(where, given)
-  options.check(where, given, spec)
+  options.check(where, given, spec, WORD)
   if given.timeout == 0 or given.timeout == true then
     misuse.throw(where .. ": option 'timeout': seconds greater than 0, or false for none, expected")
   end
