@@ -26,7 +26,8 @@ class Front(unittest.TestCase):
     def test_what_is_unknown_is_refused_with_a_suggestion(self):
         for words, expected in (
                 (["exce"], b"unknown command 'exce'; did you mean 'exec'?"),
-                (["--versoin"], b"unknown option '--versoin'"),
+                (["--versoin"], b"unknown option '--versoin'; did you mean '--version'?"),
+                (["--hlep=1"], b"unknown option '--hlep'; did you mean '--help'?"),
                 (["exec", "--timout", "3", "--", "ls"], b"unknown option '--timout'; did you mean '--timeout'?"),
                 (["ask", "--modle", "x"], b"did you mean '--model'"),
                 (["exec"], b"a command is missing"),
@@ -158,6 +159,12 @@ class Exec(unittest.TestCase):
                 file.write("shown")
             done = barchan("exec", "--mount", f"{folder}:/mnt/data", "--", "cat", "/mnt/data/f")
             self.assertEqual(done.stdout, b"shown")
+            os.mkdir(f"{folder}/below")
+            for source, cwd in ((".", folder), ("./", folder), ("..", f"{folder}/below"), ("./below/..", folder),
+                                (os.path.basename(folder), os.path.dirname(folder))):
+                done = barchan("exec", "--mount", f"{source}:/mnt/data", "--", "cat", "/mnt/data/f", cwd=cwd,
+                               env={"PWD": "/usr"})
+                self.assertEqual(done.stdout, b"shown", (source, done.stderr))
             self.assertEqual(barchan("exec", "--mount", f"{folder}:/mnt/x:cwo", "--", "true").returncode, 2)
         done = barchan("exec", "--mount", "/:/mnt/x", "--", "true")
         self.assertEqual(done.returncode, 125)
@@ -311,6 +318,7 @@ class Doctor(unittest.TestCase):
         self.assertTrue(any(re.search("kernel", name, re.I) for name in rows), rows.keys())
         self.assertEqual(done.returncode, 1 if any(r["state"] == "missing" for r in rows.values()) else 0)
         self.assertIn(b"ANTHROPIC_API_KEY", barchan("doctor").stdout)
+        self.assertRegex(barchan("doctor").stdout, rb"\n- +sandbox\.probe +made for this check, with small limits of its own")
 
     def test_doctor_as_a_root_without_ids(self):
         done = subprocess.run(["unshare", "-Ur", BIN, "doctor"], capture_output=True, timeout=60, env=CLEAN)
