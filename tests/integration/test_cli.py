@@ -71,6 +71,12 @@ class Front(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn(b"--version takes no 'extra'", done.stderr)
 
+    def test_what_commands_take_is_in_their_help(self):
+        for words in (["exec"], ["ask"], ["shell"], ["sandbox"], ["template"], ["network"]):
+            self.assertIn(b"--host", barchan(*words, "--help").stdout, words)
+        self.assertIn(b"Secrets", barchan("sandbox", "--help").stdout)
+        self.assertRegex(barchan("ask", "--help").stdout, rb"125 the model could not be asked")
+
     def test_what_the_library_does_not_take_is_wrong_usage(self):
         done = barchan("sandbox", "create", "--lease", "1e300")
         self.assertEqual((done.returncode, done.stdout), (2, b""))
@@ -90,6 +96,12 @@ class Docs(unittest.TestCase):
             self.assertLess(len(done.stdout), 8000)  # to be handed to a model
         two = barchan("docs", "tasks", "json").stdout
         self.assertEqual(two, barchan("docs", "tasks").stdout + barchan("docs", "json").stdout)
+        for name, words in (("events", ("run_finished", "tools_reload_failed")), ("detached", ("secrets", "on_connect", "on_event")),
+                            ("secrets", ("Detached", )), ("barchan", ("invalid_argument", "throws")),
+                            ("policies", ("`false`", "`true`", '"allow"', "rewrite")), ("tools", ("64 KiB", "pattern"))):
+            text = barchan("docs", name).stdout.decode()
+            for word in words:
+                self.assertIn(word, text)
         wrong = barchan("docs", "taks")
         self.assertEqual(wrong.returncode, 2)
         self.assertIn(b"unknown topic 'taks'; did you mean 'tasks'?", wrong.stderr)

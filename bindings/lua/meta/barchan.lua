@@ -1,8 +1,12 @@
 ---@meta
 
 --- The module: `local barchan = require "barchan"`, the same in `barchan run`, in an engine and under stock
---- lua5.4. A bad argument throws and names it; the world failing returns `nil, err`, so that
---- `assert(…)` keeps the error whole. Times are seconds, sizes bytes. Unknown options are errors.
+--- lua5.4. Times are seconds, sizes bytes.
+---
+--- What the scripts check throws, and names it: arguments of a wrong type, unknown options, numbers that make no sense
+--- anywhere. The world failing returns `nil, err`, so that `assert(…)` keeps the error whole. So does a value that only
+--- the library can judge (an address, a path, a size, a name, a message of a conversation): err.code is
+--- "invalid_argument" then. Iterators throw either.
 
 ---@class barchan
 ---@field version string
