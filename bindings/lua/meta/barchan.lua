@@ -33,7 +33,8 @@ local barchan = {}
 ---@return number
 function barchan.now() end
 
---- What this machine can isolate, by which means, and what to do about the rest.
+--- What this machine can isolate, by which means, and what to do about the rest. The rows `sandbox.…` are those of a
+--- sandbox that is made for looking, with small limits of its own.
 ---@return { name: string, state: string, detail: string, remedy: string }[]?
 ---@return barchan.Error? err
 function barchan.doctor() end
