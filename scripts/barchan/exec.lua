@@ -9,6 +9,7 @@ local exec = {}
 local DEFAULT_RENDER_LIMIT = 16 * 1024
 local MAX_GRACE = 1000000000
 local MAX_DENIED_LINES = 8
+local WORD = "word %d of the command"
 local render_spec = { limit = "integer" }
 
 local spec = {
@@ -47,7 +48,7 @@ end
 function exec.spawn_request(given, ...)
   only("spawn", ...)
   given = command_of("spawn", given)
-  options.check("spawn", given, spawn_spec)
+  options.check("spawn", given, spawn_spec, WORD)
   local command = {}
   for key, value in pairs(given) do
     if key ~= "pty" and key ~= "backlog" then command[key] = value end
@@ -72,7 +73,7 @@ end
 function exec.request(where, given, ...)
   only(where, ...)
   given = command_of(where, given)
-  options.check(where, given, spec)
+  options.check(where, given, spec, WORD)
   if given.timeout == 0 or given.timeout == true then
     misuse.throw(where .. ": option 'timeout': seconds greater than 0, or false for none, expected")
   end
@@ -267,7 +268,25 @@ end
 local Stream = { __name = "barchan.stream" }
 Stream.__index = Stream
 
-function Stream:__call() return self.handle:read() end
+local ENOENT, EACCES = 2, 13
+local spawn_codes = { [ENOENT] = "not_found", [EACCES] = "permission" }
+
+-- At the end of the output: a loop over it has no other way to know that there was no command.
+local function throw_failure(stream)
+  local result, err = stream:result()
+  if not result then error(err, 0) end
+  if result.reason ~= "spawn_failed" then return end
+  error(core.util.error {
+    code = spawn_codes[result.spawn_errno] or "io", retryable = false, os_error = result.spawn_errno,
+    message = "stream: " .. exec.outcome(result),
+  }, 0)
+end
+
+function Stream:__call()
+  local name, chunk = self.handle:read()
+  if name == nil then throw_failure(self) end
+  return name, chunk
+end
 
 function Stream:__close() self.handle:cancel() end
 

@@ -21,7 +21,7 @@ return function(models)
     end
   end
   local names = {}
-  for i, m in ipairs(models) do names[i] = tostring(m.name or "?") end
+  for i, m in ipairs(models) do names[i] = tostring(m.name or m.provider or "model") end
   return model.create {
     name = table.concat(names, "|"),
     provider = {

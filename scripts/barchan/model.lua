@@ -39,7 +39,7 @@ local Model = { __name = "barchan.model" }
 Model.__index = Model
 
 function Model:__tostring()
-  return ("model %s:%s"):format(self.provider, self.name or "?")
+  return "model " .. self.provider .. (self.name and ":" .. self.name or "")
 end
 
 function Model:__close()
@@ -115,9 +115,16 @@ function model.check_effort(where, word)
   misuse.throw(where .. ": option 'effort': " .. options.unknown("word", word, efforts))
 end
 
+-- The messages of a request: the option `messages`, or what stands in the table itself: a list, or each one.
+local function conversation(given)
+  local first = given[1]
+  if given.messages == nil and first and first.role then return table.move(given, 1, #given, 1, {}) end
+  return messages.list(given.messages or first)
+end
+
 local function request_of(self, given)
   local request = {
-    messages = core.json.array(messages.list(given.messages or given[1])),
+    messages = core.json.array(conversation(given)),
     system = given.system,
     tool_choice = given.tool_choice,
     parallel_tool_calls = given.parallel_tool_calls,
@@ -203,23 +210,27 @@ function Model:complete(given)
   return reply, err
 end
 
---- Loops over turns: each reply is appended to `messages` and given to the loop's body, which
---- answers its tool calls (tools:answer(reply, messages)). Ends after a reply without calls, or
---- after `max` turns (default 8). Throws what a completion fails with.
-function Model:turns(given)
-  options.check("turns", given, turns_spec)
-  if type(given.messages) ~= "table" then
-    misuse.throw("turns: option 'messages': a list expected, got " .. type(given.messages))
-  end
+--- Loops over turns: each reply is appended to the list `messages`, or to one that begins with that text or
+--- message, and given with it to the loop's body, which answers its tool calls:
+---   for reply, list in model:turns { messages = "…", tools = tools } do tools:answer(reply, list) end
+--- Ends after a reply without calls, or after `max` turns (default 8). Throws what a completion fails with.
+function Model:turns(asked)
+  if type(asked) == "string" then asked = { messages = asked } end
+  options.check("turns", asked, turns_spec)
+  local list = conversation(asked)
+  if list == nil then misuse.throw("turns: option 'messages' is missing") end
+  local given = {}
+  for key, value in pairs(asked) do given[key] = value end
+  given.messages = list
   local left, finished = given.max or 8, false
   return function()
     if finished or left <= 0 then return nil end
     left = left - 1
     local reply, err = complete(self, given)
     if not reply then error(err, 2) end
-    table.insert(given.messages, reply)
+    table.insert(list, reply)
     finished = #toolset.calls_of(reply) == 0 and reply.stop_reason ~= "pause_turn"
-    return reply
+    return reply, list
   end
 end
 

@@ -86,6 +86,15 @@ function Modules:load(name)
   return value
 end
 
+--- Takes for required what those scripts name that could not be loaded: they may not have come so far.
+function Modules:note_required()
+  for name, file in pairs(self.files) do
+    if self.loaded[name] == nil then
+      for helper in file.text:gmatch "require%s*%(?%s*[\"']([^\"']+)[\"']" do self.required[helper] = true end
+    end
+  end
+end
+
 --- What a script is made of: its own text and that of all it requires here.
 function Modules:source(name, seen)
   seen = seen or {}

@@ -78,18 +78,22 @@ end
 ---@param where string for the message: "sandbox"
 ---@param given table
 ---@param spec table<string|integer, string>
-function options.check(where, given, spec)
+---@param entry string? what an integer key stands for in a message, with a %d; "entry %d"
+function options.check(where, given, spec, entry)
   if type(given) ~= "table" then
     misuse.expected(where, "a table of options", given)
   end
   for key, value in pairs(given) do
     local expected = spec[key]
-    if math.type(key) == "integer" and key > 0 then expected = spec[1] end
+    local name = ("option '%s'"):format(key)
+    if spec[1] and math.type(key) == "integer" and key > 0 then
+      expected, name = spec[1], (entry or "entry %d"):format(key)
+    end
     if expected == nil then
       misuse.throw(where .. ": " .. options.unknown("option", tostring(key), sorted_keys(spec)))
     end
     if not matches(value, expected) then
-      misuse.throw(("%s: option '%s': %s expected, got %s"):format(where, key, expected, type(value)))
+      misuse.throw(("%s: %s: %s expected, got %s"):format(where, name, expected, type(value)))
     end
   end
   return given

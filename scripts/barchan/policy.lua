@@ -114,7 +114,8 @@ local function decision(answer, second)
   if answer == false then return { action = "deny", reason = second } end
   if type(answer) == "string" then answer = { action = answer, reason = second } end
   if type(answer) ~= "table" or not actions[answer.action] then
-    error("a policy answered something that is no decision: allow, deny, stop and rewrite are", 0)
+    error("a policy answered something that is no decision: nil, true, false, \"allow\", \"deny\" and "
+      .. "\"stop\" are, and a table { action, reason, arguments } with one of these words or \"rewrite\"", 0)
   end
   if answer.action == "allow" then return nil end
   local reason = answer.reason

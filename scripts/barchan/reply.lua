@@ -124,6 +124,11 @@ end
 local fields = {
   "text", "tool_calls", "invalid_tool_calls", "stop_reason", "usage", "cost", "reasoning", "refusal",
 }
+-- What a reply of another model has, which may be passed on: barchan/model.h, and what complete adds.
+local passed_on = {
+  "role", "raw_stop_reason", "model", "id", "request_id", "raw", "output", "output_error",
+}
+local known_fields = table.move(passed_on, 1, #passed_on, #fields + 1, { table.unpack(fields) })
 local lists = { "tool_calls", "invalid_tool_calls" }
 
 local function check(given)
@@ -148,6 +153,14 @@ local function check(given)
   end
 end
 
+local function check_fields(made)
+  for _, name in ipairs(options.sorted_keys(made)) do
+    local known = false
+    for _, field in ipairs(known_fields) do known = known or field == name end
+    if not known then fail("with the %s", options.unknown("field", name, known_fields)) end
+  end
+end
+
 -- A copy as it would have come from a wire: the model cannot change it later, and what cannot be sent with
 -- the next turn, or written to a transcript, is known now.
 local function copy_of(given)
@@ -165,6 +178,7 @@ function reply.complete(given)
   end
   check(given)
   local made = copy_of(given)
+  check_fields(made)
   for _, name in ipairs(fields) do
     if given[name] ~= nil and made[name] == nil then
       fail("whose %s is not its own: no plain table", name)

@@ -72,8 +72,8 @@ end
 --- Runs a command and gives its output as it comes:
 ---   for stream, chunk in sbx:stream { "make", "-j4" } do io.write(chunk) end
 --- The value itself has :result(), :write(data), :close_input(), :signal(n) and :cancel(). With
---- `stdin = true` its input stays open for :write. Throws the error when it could not be asked for, as
---- iterators do.
+--- `stdin = true` its input stays open for :write. Throws the error when it could not be asked for, and the
+--- loop when it could not be started, as iterators do.
 ---@param command string|table
 function Sandbox:stream(command, ...)
   local given = command
@@ -135,7 +135,7 @@ function Sandbox:usage()
   if not usage then return nil, err end
   if self.price then usage.cost_micros = price.cost(self.price, self.limits, usage) end
   local hosts, connections = self.handle:network()
-  if hosts then usage.network, usage.connections = hosts, connections end
+  if hosts then usage.network, usage.connections = core.json.array(hosts), connections end
   return usage
 end
 

@@ -24,39 +24,54 @@ local function describe(value)
   return "a " .. type(value)
 end
 
+-- Calls fn(…). Its failure is kept where all faults are wanted, and thrown where one is enough.
+local function try(result, fn, ...)
+  if not result.faults then return fn(...) end
+  task.sleep(0) -- each has the time that a script may run without waiting
+  local ok, value = pcall(fn, ...)
+  if ok then return value end
+  if type(value) ~= "table" or not value.file then error(value, 0) end
+  table.insert(result.faults, value)
+end
+
+-- Adds what one script of a directory defines; `here` has the names of those before it.
+local function add_script(result, dir, kind, name, here)
+  local file = dir.files[name]
+  local ok, list = pcall(kind.definitions, dir.loaded[name], name)
+  if not ok then modules.fail(file.path, list) end
+  if not list and not dir.required[name] then
+    modules.fail(file.path, ("%s, got %s"):format(kind.expected, describe(dir.loaded[name])))
+  end
+  for _, found in ipairs(list or {}) do
+    local other = here[found.name]
+    if other then
+      local place = other == file.path and "it" or other
+      modules.fail(file.path, ("'%s' is defined in %s too"):format(found.name, place))
+    end
+    here[found.name] = file.path
+    if not result.by_name[found.name] then table.insert(result.order, found.name) end
+    result.by_name[found.name] = found.definition
+    result.source[found.name] = dir:source(name)
+  end
+end
+
 -- Adds a directory's definitions; a later directory wins over an earlier one.
-local function add_dir(result, dir, kind)
-  local here = {}
-  for _, name in ipairs(dir.names) do dir:load(name) end
+local function add_dir(result, path, kind, texts)
+  local dir, here = modules.read(path), {}
+  result.dir = dir
   for _, name in ipairs(dir.names) do
-    local file = dir.files[name]
-    local ok, list = pcall(kind.definitions, dir.loaded[name], name)
-    if not ok then modules.fail(file.path, list) end
-    if not list and not dir.required[name] then
-      modules.fail(file.path, ("%s, got %s"):format(kind.expected, describe(dir.loaded[name])))
-    end
-    for _, found in ipairs(list or {}) do
-      if here[found.name] then
-        modules.fail(file.path, ("'%s' is defined in %s too"):format(found.name, here[found.name]))
-      end
-      here[found.name] = file.path
-      if not result.by_name[found.name] then table.insert(result.order, found.name) end
-      result.by_name[found.name] = found.definition
-      result.source[found.name] = dir:source(name)
-    end
+    texts[#texts + 1] = dir.files[name].path .. "\0" .. dir.files[name].text
+  end
+  for _, name in ipairs(dir.names) do try(result, dir.load, dir, name) end
+  if result.faults then dir:note_required() end
+  for _, name in ipairs(dir.names) do
+    if dir.loaded[name] ~= nil then try(result, add_script, result, dir, kind, name, here) end
   end
 end
 
 local function take(result, dirs, kind)
   local texts = {}
-  for _, path in ipairs(dirs) do
-    local dir = modules.read(path)
-    result.dir = dir
-    for _, name in ipairs(dir.names) do
-      texts[#texts + 1] = dir.files[name].path .. "\0" .. dir.files[name].text
-    end
-    add_dir(result, dir, kind)
-  end
+  for _, path in ipairs(dirs) do try(result, add_dir, result, path, kind, texts) end
   result.texts = table.concat(texts, "\0")
 end
 
@@ -68,22 +83,44 @@ function snapshot.load(fn, ...)
   return task.wait_within(MAX_SECONDS, t, "it did not end within %g s")
 end
 
+-- nil, or { file, line, message }
+local function load_all(result, dirs, kind)
+  if #dirs == 0 then
+    result.texts = ""
+    return nil
+  end
+  local ok, problem = snapshot.load(take, result, dirs, kind)
+  if ok then return nil end
+  if type(problem) == "table" and problem.file then return problem end
+  if tool.is_cancelled(problem) then error(problem, 0) end
+  local place = result.dir and result.dir:place() or table.concat(dirs, ", ")
+  return { file = place, message = tool.message(problem) }
+end
+
 --- Reads, compiles, runs and checks every script of the directories.
 ---@param dirs string[] later ones win
 ---@return table? result { by_name, order, source, texts }
 ---@return { file: string, line: integer?, message: string }? problem
 function snapshot.take(dirs, kind)
   local result = { by_name = {}, order = {}, source = {} }
-  if #dirs == 0 then
-    result.texts = ""
-    return result
+  local problem = load_all(result, dirs, kind)
+  if problem then return nil, problem end
+  return result
+end
+
+--- As take, but goes on after a fault: what there is, and a text for each fault.
+---@return table result
+---@return string[] faults
+function snapshot.check(dirs, kind)
+  local result = { by_name = {}, order = {}, source = {}, faults = {} }
+  table.insert(result.faults, (load_all(result, dirs, kind)))
+  local texts, seen = {}, {}
+  for _, fault in ipairs(result.faults) do
+    local text = snapshot.describe(fault)
+    if not seen[text] then texts[#texts + 1] = text end -- those who require a faulty script fail with it
+    seen[text] = true
   end
-  local ok, problem = snapshot.load(take, result, dirs, kind)
-  if ok then return result end
-  if type(problem) == "table" and problem.file then return nil, problem end
-  if tool.is_cancelled(problem) then error(problem, 0) end
-  local place = result.dir and result.dir:place() or table.concat(dirs, ", ")
-  return nil, { file = place, message = tool.message(problem) }
+  return result, texts
 end
 
 --- The names of what was added, changed and removed. A definition has changed when the script that

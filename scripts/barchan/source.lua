@@ -76,9 +76,9 @@ end
 
 --- Tells what came of something: the one who asked, or else the host; and who was named at the start.
 function Source:tell(event, emit)
+  event.time = core.util.wall_time()
   if self.on_event then self.on_event(event) end
   if emit then return emit(event) end
-  event.time = core.util.wall_time()
   core.host.emit(event)
 end
 

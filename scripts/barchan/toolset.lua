@@ -53,6 +53,9 @@ local kind = { definitions = definitions, expected = "a tool file returns a tool
 --- The tools of directories as they are now: { by_name, order } | nil, { file, line, message }.
 function toolset.snapshot(dirs) return snapshot.take(dirs, kind) end
 
+--- What there is of them, and a text for each fault.
+function toolset.check(dirs) return snapshot.check(dirs, kind) end
+
 local function add(by_name, order, definition)
   if by_name[definition.name] then
     error(("two tools have the name '%s'"):format(definition.name), 0)
@@ -169,6 +172,18 @@ function Context.__index(_, key)
   end
 end
 
+-- A line for people, beside the answers: to standard error in the program and under a stock Lua, whose
+-- `print` is its own; an application that has made the engine gets it as it gets what scripts print.
+local in_engine = print == core.host.print
+
+local function log(...)
+  if core.host.log then return core.host.log(...) end
+  if in_engine or not io then return core.host.print(...) end
+  local words = table.pack(...)
+  for i = 1, words.n do words[i] = tostring(words[i]) end
+  io.stderr:write(table.concat(words, "\t"), "\n")
+end
+
 local function context(self, call)
   local state = self.state[call.name]
   if not state then
@@ -179,7 +194,7 @@ local function context(self, call)
     sandbox = self.sandbox,
     call_id = call.id,
     state = state,
-    log = function(...) core.host.print(call.name .. ":", ...) end,
+    log = function(...) log(call.name .. ":", ...) end,
     cancelled = task.cancelled,
   }, Context)
 end

@@ -26,7 +26,8 @@ class Front(unittest.TestCase):
     def test_what_is_unknown_is_refused_with_a_suggestion(self):
         for words, expected in (
                 (["exce"], b"unknown command 'exce'; did you mean 'exec'?"),
-                (["--versoin"], b"unknown option '--versoin'"),
+                (["--versoin"], b"unknown option '--versoin'; did you mean '--version'?"),
+                (["--hlep=1"], b"unknown option '--hlep'; did you mean '--help'?"),
                 (["exec", "--timout", "3", "--", "ls"], b"unknown option '--timout'; did you mean '--timeout'?"),
                 (["ask", "--modle", "x"], b"did you mean '--model'"),
                 (["exec"], b"a command is missing"),
@@ -70,6 +71,12 @@ class Front(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (2, b""))
         self.assertIn(b"--version takes no 'extra'", done.stderr)
 
+    def test_what_commands_take_is_in_their_help(self):
+        for words in (["exec"], ["ask"], ["shell"], ["sandbox"], ["template"], ["network"]):
+            self.assertIn(b"--host", barchan(*words, "--help").stdout, words)
+        self.assertIn(b"Secrets", barchan("sandbox", "--help").stdout)
+        self.assertRegex(barchan("ask", "--help").stdout, rb"125 the model could not be asked")
+
     def test_what_the_library_does_not_take_is_wrong_usage(self):
         done = barchan("sandbox", "create", "--lease", "1e300")
         self.assertEqual((done.returncode, done.stdout), (2, b""))
@@ -89,6 +96,12 @@ class Docs(unittest.TestCase):
             self.assertLess(len(done.stdout), 8000)  # to be handed to a model
         two = barchan("docs", "tasks", "json").stdout
         self.assertEqual(two, barchan("docs", "tasks").stdout + barchan("docs", "json").stdout)
+        for name, words in (("events", ("run_finished", "tools_reload_failed")), ("detached", ("secrets", "on_connect", "on_event")),
+                            ("secrets", ("Detached", )), ("barchan", ("invalid_argument", "throws")),
+                            ("policies", ("`false`", "`true`", '"allow"', "rewrite")), ("tools", ("64 KiB", "pattern"))):
+            text = barchan("docs", name).stdout.decode()
+            for word in words:
+                self.assertIn(word, text)
         wrong = barchan("docs", "taks")
         self.assertEqual(wrong.returncode, 2)
         self.assertIn(b"unknown topic 'taks'; did you mean 'tasks'?", wrong.stderr)
@@ -158,6 +171,12 @@ class Exec(unittest.TestCase):
                 file.write("shown")
             done = barchan("exec", "--mount", f"{folder}:/mnt/data", "--", "cat", "/mnt/data/f")
             self.assertEqual(done.stdout, b"shown")
+            os.mkdir(f"{folder}/below")
+            for source, cwd in ((".", folder), ("./", folder), ("..", f"{folder}/below"), ("./below/..", folder),
+                                (os.path.basename(folder), os.path.dirname(folder))):
+                done = barchan("exec", "--mount", f"{source}:/mnt/data", "--", "cat", "/mnt/data/f", cwd=cwd,
+                               env={"PWD": "/usr"})
+                self.assertEqual(done.stdout, b"shown", (source, done.stderr))
             self.assertEqual(barchan("exec", "--mount", f"{folder}:/mnt/x:cwo", "--", "true").returncode, 2)
         done = barchan("exec", "--mount", "/:/mnt/x", "--", "true")
         self.assertEqual(done.returncode, 125)
@@ -311,6 +330,7 @@ class Doctor(unittest.TestCase):
         self.assertTrue(any(re.search("kernel", name, re.I) for name in rows), rows.keys())
         self.assertEqual(done.returncode, 1 if any(r["state"] == "missing" for r in rows.values()) else 0)
         self.assertIn(b"ANTHROPIC_API_KEY", barchan("doctor").stdout)
+        self.assertRegex(barchan("doctor").stdout, rb"\n- +sandbox\.probe +made for this check, with small limits of its own")
 
     def test_doctor_as_a_root_without_ids(self):
         done = subprocess.run(["unshare", "-Ur", BIN, "doctor"], capture_output=True, timeout=60, env=CLEAN)

@@ -52,6 +52,34 @@ class Ask(unittest.TestCase):
             self.assertEqual(refused.returncode, 125)
             self.assertIn(b"exists", refused.stderr)
 
+    def test_what_a_tool_logs_is_between_the_lines_of_standard_error(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/run_python.lua", "w") as file:
+                file.write("return { name = 'run_python', run = function(_, ctx) ctx.log 'at work' return '7919' end }")
+            words = ["ask", "--replay", self.replay, "--tools", "run_python", "--tool-dir", folder, "?"]
+            done = barchan(*words, "--json")
+            for line in done.stdout.splitlines():
+                self.assertIn("type", json.loads(line))
+            self.assertEqual(done.stderr, b"run_python:\tat work\n")
+            done = barchan(*words)
+            self.assertNotIn(b"at work", done.stdout)
+            self.assertRegex(done.stderr, rb"> run_python .*\nrun_python:\tat work\n  done in")
+
+    def test_errors_are_in_words_of_the_command_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/bad.lua", "w") as file:
+                file.write("return {")
+            for words, said in ((["--tools", "run_pyton"], "unknown tool 'run_pyton'; did you mean 'run_python'?"),
+                                (["--policy", "readonly"], "unknown policy 'readonly'; did you mean 'read_only'?"),
+                                (["--tool-dir", f"{folder}/no"], f"find '{folder}/no': No such file or directory"),
+                                (["--policy-dir", folder], f"{folder}/bad.lua:1: unexpected symbol near <eof>")):
+                done = barchan("ask", "--replay", self.replay, *words, "hi")
+                self.assertEqual((done.returncode, done.stderr.decode()),
+                                 (2, f"barchan ask: {said}\nbarchan ask --help tells how it is used.\n"))
+        done = barchan("ask", "--model", "openai:x", "--base-url", "http://10.0.0.1/v1", "hi", env={"OPENAI_API_KEY": "k"})
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"use https, or allow it by --allow-plain-http (permission)", done.stderr)
+
     def test_policies(self):
         with tempfile.TemporaryDirectory() as folder:
             with open(f"{folder}/quiet.lua", "w") as file:

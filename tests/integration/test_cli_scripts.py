@@ -12,14 +12,14 @@ from program import BIN, CLEAN, barchan
 
 
 class Run(unittest.TestCase):
-    def script(self, text, *args):
+    def script(self, text, *args, flags=()):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "script.lua")
             with open(path, "w") as file:
                 file.write(text)
             with open(os.path.join(folder, "beside.lua"), "w") as file:
                 file.write("return { name = 'beside' }")
-            return barchan("run", path, *args)
+            return barchan("run", *flags, path, *args)
 
     def test_a_script_gets_its_arguments_and_neighbours(self):
         done = self.script("print(arg[1], select('#', ...), require 'beside'.name)", "one", "--two")
@@ -29,7 +29,14 @@ class Run(unittest.TestCase):
         done = self.script("local x = nil\nx()")
         self.assertEqual(done.returncode, 1)
         self.assertIn(b"script.lua:2:", done.stderr)
-        self.assertIn(b"traceback", done.stderr)
+        self.assertRegex(done.stderr, rb"traceback:\n(?s:.*)script.lua:2: in [^\n]*\n$")
+        self.assertNotIn(b"barchan/cli", done.stderr)
+        for flags in ([], ["--watch"]):
+            done = self.script("return { turn = function() error 'oh' end }", flags=flags)
+            self.assertIn(b"script.lua:1: oh\nstack traceback:\n", done.stderr)
+            self.assertNotIn(b"barchan/cli", done.stderr)
+            gone = barchan("run", *flags, "/no/such.lua")
+            self.assertEqual((gone.returncode, gone.stderr.count(b"\n")), (1, 1), gone.stderr)
         self.assertIn(b"script.lua:1:", self.script("return {").stderr)
         self.assertEqual(self.script("return 9").returncode, 9)
         self.assertEqual(self.script("return 256").returncode, 1)
@@ -147,6 +154,20 @@ class Tools(unittest.TestCase):
         self.assertIn(b"code: is missing", done.stdout)
         self.assertEqual(barchan("tools", "call", "run_python", "{").returncode, 2)
 
+    def test_what_a_tool_logs_is_no_answer(self):
+        text = "{ name = 'shout', run = function(_, ctx) ctx.log('x', 1) return 'loud' end }"
+        script = f"print 'printed' print(require 'barchan'.toolset {{ {text} }}:dispatch {{ id = '1', name = 'shout', " \
+                 "arguments = {} }.content)"
+        with tempfile.TemporaryDirectory() as folder:
+            with open(f"{folder}/shout.lua", "w") as file:
+                file.write("return " + text)
+            done = barchan("tools", "call", "shout", "--dir", folder)
+            self.assertEqual((done.stdout, done.stderr), (b"loud\n", b"shout:\tx\t1\n"))
+            with open(f"{folder}/run.lua", "w") as file:
+                file.write(script)
+            done = barchan("run", f"{folder}/run.lua")
+            self.assertEqual((done.stdout, done.stderr), (b"printed\nloud\n", b"shout:\tx\t1\n"))
+
     def test_check(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "one.lua")
@@ -171,6 +192,27 @@ class Tools(unittest.TestCase):
                 self.assertEqual(done.returncode, 1)
                 self.assertIn(path.encode(), done.stderr)
                 self.assertIn(words.encode(), done.stderr)
+
+    def test_check_says_every_fault(self):
+        with tempfile.TemporaryDirectory() as first, tempfile.TemporaryDirectory() as second:
+            for path, text in (
+                    (f"{first}/a.lua", "return { name = 'a b', run = print }"), (f"{first}/b.lua", "return {"),
+                    (f"{first}/c.lua", "return 5"), (f"{first}/good.lua", "return { name = 'good', run = print }"),
+                    (f"{first}/helper.lua", "return { help = print }"),
+                    (f"{first}/wants.lua", "local h = require 'helper'\nerror 'oh'"),
+                    (f"{first}/wants_b.lua", "return require 'b'"),
+                    (f"{second}/twice.lua", "return { { name = 'x', run = print }, { name = 'x', run = print } }")):
+                with open(path, "w") as file:
+                    file.write(text)
+            done = barchan("tools", "check", first, f"{first}/nodir", second)
+            self.assertEqual((done.returncode, done.stdout), (1, b""))
+            lines = done.stderr.decode().splitlines()
+            for line, start, words in zip(lines, (
+                    f"{first}/b.lua:1: ", f"{first}/wants.lua:2: ", f"{first}/a.lua: ", f"{first}/c.lua: ", "",
+                    f"{second}/twice.lua: "), ("near <eof>", "oh", "'a b'", "got a number", "nodir", "defined in")):
+                self.assertTrue(line.startswith(start), lines)
+                self.assertIn(words, line)
+            self.assertEqual(len(lines), 6, lines)
 
     def test_watch(self):
         with tempfile.TemporaryDirectory() as folder:

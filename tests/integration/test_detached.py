@@ -90,6 +90,9 @@ class Commands(Case):
         self.says(["exec", "--env", "A=b", "--cwd", "/tmp", id, "--", "sh", "-c", "echo $A; pwd"], b"b\n/tmp\n")
         self.says(["exec", "--stdin", id, "--", "wc", "-c"], b"100000\n", stdin=b"x" * 100000)
         self.assertEqual(sandbox("exec", id, "--", "no-such-program").returncode, 127)
+        for flags in ([], ["--detach"]):
+            done = sandbox("exec", *flags, id, "--", "echo $HOME")
+            self.assertIn(f"for a line of shell: barchan sandbox exec {id} -- sh -c '…'".encode(), done.stderr)
         self.assertEqual(sandbox("exec", id, "--", "/etc/passwd").returncode, 126)
         self.assertEqual(sandbox("exec", id, "--", "sh", "-c", "kill -TERM $$").returncode, 143)
         done = sandbox("exec", "--timeout", "0.3", id, "--", "sleep", "100")
@@ -426,7 +429,7 @@ class Changes(Case):
             self.says(["changes", "--target", "/workspace", id], told)
             first = json.loads(sandbox("changes", "--json", id).stdout.splitlines()[0])
             self.assertEqual((first["path"], first["kind"]), ("a", "modified"))
-            link = b"- l: a symbolic link; they are made when asked for\n"
+            link = b"- l: a symbolic link; --links makes them\n"
             self.says(["apply", "--dry-run", id, folder], b"M a\nD b\nA d/\nA d/x\n" + link)
             self.assertEqual(sorted(os.listdir(folder)), ["a", "b", "c"])
             done = sandbox("apply", id, folder, "d/", "nosuch", "d/x")

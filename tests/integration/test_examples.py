@@ -124,6 +124,14 @@ class Examples(unittest.TestCase):
         self.assertEqual(results, [("stock_level", {"item": "tent", "in_stock": 3}),
                                    ("price_quote", {"item": "tent", "price": 249.5})])  # the slow one held up nothing
 
+    def test_the_commands_of_the_readme(self):
+        with open(f"{TOP}/examples/README.md") as file:
+            commands = re.search(r"```sh\n(.*?)```", file.read(), re.S).group(1).splitlines()
+        self.assertEqual(len(commands), 5)
+        for line in commands:
+            code, out, err = run(*line.replace("build/release", BUILD).split())
+            self.assertEqual((code, json.loads(out)["stop_reason"]), (0, "end_turn"), line + err)
+
     def test_hot_reload(self):
         code, out, err = run("examples/hot_reload/demo.sh", f"{BUILD}/bin/barchan")
         self.assertEqual(code, 0, out + err)

@@ -79,7 +79,7 @@ class Templates(unittest.TestCase):
         code, out, err = barchan("template", "build", "bad", "--run", "echo so far; echo why >&2; exit 7", "--run",
                                  "echo never")
         self.assertEqual((code, out), (7, "so far\n"))
-        self.assertIn("why\n", err)
+        self.assertIn("why\nbarchan: this command failed with exit code 7; no template was made\n", err)
         code, _, err = barchan("template", "build", "bad", "--timeout", "0.3", "--run", "sleep 100")
         self.assertEqual(code, 124)
         self.assertIn("--timeout allows more", err)
@@ -88,8 +88,10 @@ class Templates(unittest.TestCase):
         self.assertNotEqual(code, 0)
         code, _, err = barchan("template", "show", "bad")
         self.assertEqual(code, 125)
-        self.assertIn("unknown template 'bad': there is none yet;", err)
-        self.assertEqual(folders(), [])
+        said = "barchan: unknown template 'bad': there is none yet\n"
+        self.assertEqual((err, folders()), (said, []))
+        code, _, err = barchan("template", "rm", "bad")
+        self.assertEqual((code, err), (125, said.replace("unknown", "remove template: unknown")))
 
     def test_names_and_words(self):
         self.build("kept", "--run", "echo 1 > file")
@@ -129,7 +131,9 @@ class Templates(unittest.TestCase):
             self.assertEqual((code, out), (0, ""), err)
             self.assertIn("barchan: template later: ", err)
             self.assertEqual(self.cat("later", "file"), (0, "1\n2\n", ""))
-            self.assertEqual(barchan("sandbox", "snapshot", id, "later")[0], 125)
+            code, _, err = barchan("sandbox", "snapshot", id, "later")
+            self.assertEqual(code, 125)
+            self.assertIn("there is a template 'later' already; replace it (--replace), or take another name", err)
             self.assertEqual(barchan("sandbox", "snapshot", "--replace", id, "later")[0], 0)
             self.assertEqual(barchan("sandbox", "snapshot", id)[0], 2)
             barchan("sandbox", "exec", "--detach", id, "--", "sleep", "1000")

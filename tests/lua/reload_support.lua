@@ -81,6 +81,11 @@ function support.eventually(happened, what)
   end
 end
 
+--- The path of a file of examples/data.
+function support.data(name)
+  return assert(debug.getinfo(1, "S").source:match "^@(.-)tests/lua/") .. "examples/data/" .. name
+end
+
 --- A model that plays turns: each is a list of calls { name, arguments }, or a text, the last answer.
 function support.replaying(...)
   local path = os.tmpname()

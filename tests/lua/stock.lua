@@ -87,6 +87,21 @@ function T:test_the_agent()
   lu.assertStrContains(result.messages[3].content, "7919")
 end
 
+function T:test_what_tools_log_goes_to_standard_error()
+  local script = os.tmpname()
+  local file = assert(io.open(script, "w"))
+  file:write [[
+    local tools = require "barchan".toolset { { name = "t", run = function(_, ctx) ctx.log("a", 1) return "x" end } }
+    io.stdout:write(tools:dispatch { id = "1", name = "t", arguments = {} }.content, "\n")]]
+  file:close()
+  for redirect, expected in pairs { ["2>/dev/null"] = "x\n", ["2>&1 >/dev/null"] = "t:\ta\t1\n" } do
+    local pipe = assert(io.popen(("lua5.4 %s %s"):format(script, redirect)))
+    lu.assertEquals(pipe:read "a", expected)
+    pipe:close()
+  end
+  os.remove(script)
+end
+
 function T:test_interrupt_ends_a_wait()
   local script = os.tmpname()
   local file = assert(io.open(script, "w"))

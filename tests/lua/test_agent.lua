@@ -340,6 +340,35 @@ function T:test_the_loop_by_hand()
   lu.assertEquals(roles(messages), "user assistant tool:a assistant")
 end
 
+function T:test_the_loop_by_hand_from_a_text_or_a_message()
+  local tools = barchan.toolset { echo_tool() }
+  for _, start in ipairs { "q", { messages = "q" }, { messages = barchan.user "q" }, { barchan.user "q" },
+    { { barchan.user "q" } } } do
+    local model = replaying(reply { text = "one ", tool_calls = { call("a", "echo", { v = 1 }) } }, reply { text = "two" })
+    local last
+    for turn, messages in model:turns(start) do
+      tools:answer(turn, messages)
+      last = messages
+    end
+    lu.assertEquals(roles(last), "user assistant tool:a assistant")
+  end
+  lu.assertErrorMsgContains("turns: option 'messages' is missing", function()
+    local next_turn = replaying(reply { text = "x" }):turns {}
+    return next_turn
+  end)
+end
+
+-- A conversation may be the table of options itself: all of it is asked then.
+function T:test_messages_without_their_name()
+  local seen
+  local model = assert(barchan.model { provider = { complete = function(request)
+    seen = request.messages
+    return { text = "" }
+  end } })
+  assert(model:complete { barchan.user "one", { role = "assistant", text = "two" }, barchan.user "three", max_tokens = 5 })
+  lu.assertEquals({ #seen, seen[3].content }, { 3, "three" })
+end
+
 function T:test_bad_requests_are_refused_before_they_are_sent()
   local model = replaying(reply { text = "x" })
   local unanswered = { role = "assistant", text = "", tool_calls = { call("a", "echo") } }

@@ -1,6 +1,7 @@
 -- Models that are functions, presets, fallbacks, prices, answers by schema. Wires are tested elsewhere.
 local lu = require "luaunit"
 local barchan = require "barchan"
+local support = require "reload_support"
 local wire = require "wire_support"
 
 local T = {}
@@ -222,6 +223,14 @@ function T:test_cost_is_known_or_nil()
   lu.assertAlmostEquals(prices("openai-responses", "gpt-5-mini", usage), 0.25 + 0.025 + 0.2, 1e-9)
   lu.assertNil(prices("openai", "gpt-5-ultra", usage))
   lu.assertNil(prices("openai", "gpt-5", {}))
+end
+
+function T:test_what_is_not_known_is_not_in_its_label()
+  local written = assert(barchan.model { provider = { complete = print } })
+  lu.assertEquals(tostring(written), "model lua")
+  local replay = { provider = "replay", replay = support.data "prime.jsonl" }
+  lu.assertEquals(tostring(assert(barchan.model(replay))), "model replay")
+  lu.assertEquals(tostring(barchan.fallback { written, assert(barchan.model(replay)) }), "model lua:lua|replay")
 end
 
 function T:test_options_are_of_one_call()

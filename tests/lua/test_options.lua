@@ -52,6 +52,20 @@ function T:test_no_name_is_cut_at_a_nul_byte()
   end
 end
 
+function T:test_what_stands_in_a_list_is_no_option()
+  local barchan = require "barchan"
+  local sbx <close> = assert(barchan.sandbox())
+  for text, fn in pairs {
+    ["exec: word 2 of the command: string expected, got number"] = function() sbx:exec { "echo", 5 } end,
+    ["spawn: word 1 of the command: string expected, got table"] = function() sbx:spawn { {} } end,
+    ["stream: word 3 of the command: string expected, got boolean"] = function() sbx:stream { "a", "b", true } end,
+    ["toolset: entry 1: string or table expected, got number"] = function() barchan.toolset { 5 } end,
+    ["result: unknown option '1'"] = function() barchan.result { "text" } end,
+  } do
+    lu.assertErrorMsgContains(text, fn)
+  end
+end
+
 -- Each names the option and the line of the script that gave it.
 function T:test_options_that_could_do_nothing_are_errors()
   local barchan = require "barchan"

@@ -35,6 +35,30 @@ function T:test_read_only()
   lu.assertStrContains(answers[2], "not run: denied: 'echo' could change something")
 end
 
+-- All that the manual says may be answered.
+function T:test_what_a_policy_may_answer()
+  local function answering(...)
+    local given = table.pack(...)
+    return function() return table.unpack(given, 1, given.n) end
+  end
+  for _, fn in ipairs { answering(), answering(nil), answering(true), answering "allow", answering { action = "allow" } } do
+    local answers, result = run({ { before_call = fn, before_turn = fn } }, { { "echo" } }, "end")
+    lu.assertEquals({ answers[1], result.stop_reason }, { "echo nil", "end_turn" })
+  end
+  for _, fn in ipairs { answering(false, "no"), answering("deny", "no"), answering { action = "deny", reason = "no" } } do
+    local answers, result = run({ { before_call = fn } }, { { "echo" } }, "end")
+    lu.assertEquals({ answers[1], result.stop_reason }, { "not run: denied: no", "end_turn" })
+    lu.assertEquals(select(2, run({ { before_turn = fn } }, "end")).reason, "no")
+  end
+  local rewrite = answering { action = "rewrite", arguments = { v = 5 } }
+  lu.assertEquals(run({ { before_call = rewrite } }, { { "echo" } }, "end"), { "echo 5" })
+  for _, fn in ipairs { answering "denied", answering(5), answering {} } do
+    local answers = run({ { before_call = fn } }, { { "echo" } }, "end")
+    lu.assertStrContains(answers[1], 'nil, true, false, "allow", "deny" and "stop" are')
+    lu.assertEquals(select(2, run({ { before_turn = fn } }, "end")).stop_reason, "error")
+  end
+end
+
 function T:test_no_repeats()
   local same = { { "echo", { v = 1 } } }
   local answers, result = run("no_repeats", same, same, { { "echo", { v = 2 } } }, same, same, same, "end")

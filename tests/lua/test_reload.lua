@@ -35,7 +35,11 @@ local function watched(options)
   local events = {}
   options = options or {}
   options.dir, options.watch = options.dir or dir, true
-  options.on_event = function(event) events[#events + 1] = event end
+  options.on_event = function(event) -- as it is told: nothing may be added later
+    local copy = {}
+    for key, value in pairs(event) do copy[key] = value end
+    events[#events + 1] = copy
+  end
   local tools = barchan.toolset(options)
   local function next_event()
     local _ <close> = barchan.spawn(function()
@@ -66,6 +70,7 @@ function T:test_an_edit_takes_effect_and_says_what_changed()
   write("two.lua", tool_text("two", "new"))
   local event = next_event()
   lu.assertEquals({ event.type, event.added, event.changed, event.removed }, { "tools_reloaded", { "two" }, { "one" }, {} })
+  lu.assertAlmostEquals(event.time, os.time(), 60)
   lu.assertEquals({ answer(tools), answer(tools, "two") }, { "second", "new" })
   os.remove(path "one.lua")
   event = next_event()
@@ -93,6 +98,7 @@ function T:test_a_broken_edit_changes_nothing_and_is_told_with_its_place()
     write("one.lua", case[1])
     local event = next_event()
     lu.assertEquals(event.type, "tools_reload_failed", case[1])
+    lu.assertAlmostEquals(event.time, os.time(), 60)
     lu.assertStrContains(event.message, case[2])
     lu.assertStrContains(event.message, case[3] or "")
     lu.assertEquals(answer(tools), "first")
@@ -102,6 +108,21 @@ function T:test_a_broken_edit_changes_nothing_and_is_told_with_its_place()
   write("one.lua", tool_text("one", "mended"))
   lu.assertEquals(next_event().type, "tools_reloaded")
   lu.assertEquals(answer(tools), "mended")
+end
+
+function T:test_a_check_goes_on_after_a_fault()
+  local toolset = require "barchan.toolset"
+  local found, faults = toolset.check { dir }
+  lu.assertEquals({ found.order, faults }, { { "one" }, {} })
+  write("a.lua", "local h = require 'helper'\nerror 'oh'")
+  write("b.lua", "return {")
+  write("c.lua", "return require 'b'")
+  write("helper.lua", "return { help = print }")
+  found, faults = toolset.check { dir, path "none" }
+  lu.assertEquals({ found.order, #faults }, { { "one" }, 3 })
+  for i, start in ipairs { path "a.lua" .. ":2: oh", path "b.lua" .. ":1: ", "find '" .. path "none" } do
+    lu.assertEquals(faults[i]:sub(1, #start), start)
+  end
 end
 
 function T:test_every_truncation_of_a_good_file_keeps_the_old_version()

@@ -237,6 +237,22 @@ function T:test_streaming()
   lu.assertEquals(stream:result().exit_code, 5)
 end
 
+function T:test_a_stream_of_what_cannot_be_started_is_not_empty()
+  local sbx <close> = sandbox()
+  for text, case in pairs {
+    ["stream: could not be started: 'no-such-program': No such file or directory"] = { "not_found", { "no-such-program" } },
+    ["'/etc/passwd': Permission denied"] = { "permission", { "/etc/passwd" } },
+    ["the working directory '/no/such'"] = { "not_found", { "true", cwd = "/no/such" } },
+  } do
+    local stream = sbx:stream(case[2])
+    local ok, err = pcall(function() for _ in stream do lu.fail "it has no output" end end)
+    lu.assertEquals({ ok, err.code }, { false, case[1] })
+    lu.assertStrContains(err.message, text)
+    lu.assertEquals(stream:result().reason, "spawn_failed")
+  end
+  for _ in sbx:stream "no-such-program" do end -- the shell could be, and tells itself
+end
+
 function T:test_leaving_a_stream_early_kills_the_command()
   local sbx <close> = sandbox()
   local function first_chunk()

@@ -1,6 +1,7 @@
 -- Defaults and bounds that the manual states of sandboxes, commands and files.
 local lu = require "luaunit"
 local barchan = require "barchan"
+local support = require "reload_support"
 
 local T = {}
 
@@ -25,6 +26,30 @@ function T:test_bounds_of_limits()
   refused("open_files", { open_files = 65537 })
   refused("processor time", { cpu_seconds = 7 * 24 * 3600 + 1 })
   refused("time of a command", { wall = 7 * 24 * 3600 + 1 })
+end
+
+-- What only the library can judge does not throw.
+function T:test_what_the_library_judges_is_an_answer()
+  local sbx <close> = assert(barchan.sandbox())
+  local replay = support.replaying "hi"
+  local network = { allow = { "api.example.com" } }
+  for what, call in pairs {
+    lease = function() return barchan.sandbox { lease = 1e9 } end,
+    address = function() return barchan.sandbox { network = { allow = { "https://a.com" } } } end,
+    path = function() return barchan.sandbox { mounts = { { source = "x", target = "/workspace" } } } end,
+    secret = function()
+      local secret = { name = "A", from = function() return "short" end, hosts = network.allow }
+      return barchan.sandbox { network = network, secrets = { secret } }
+    end,
+    name = function() return sbx:snapshot "Bad Name" end,
+    id = function() return barchan.connect "nosuch" end,
+    provider = function() return barchan.model { provider = "antropic" } end,
+    message = function() return replay:complete { messages = { { role = "usr", content = "x" } } } end,
+  } do
+    local none, err = call()
+    lu.assertNil(none, what)
+    lu.assertEquals(err.code, "invalid_argument", what)
+  end
 end
 
 local function storage(options)

@@ -30,6 +30,20 @@ function T:test_dispatch_answers_with_a_paired_tool_message()
   })
 end
 
+function T:test_what_a_tool_logs_goes_to_standard_error()
+  local written = {}
+  local real <const> = io.stderr
+  -- luacheck: push ignore io
+  io.stderr = { write = function(_, ...) written[#written + 1] = table.concat { ... } end }
+  local content = call(toolset(add_tool(function(_, ctx)
+    ctx.log("got", nil, 5)
+    return "x"
+  end)), { a = 1, b = 2 }).content
+  io.stderr = real
+  -- luacheck: pop
+  lu.assertEquals({ content, written }, { "x", { "add:\tgot\tnil\t5\n" } })
+end
+
 function T:test_what_the_model_gets_wrong_is_answered_not_thrown()
   local ran = false
   local tools = toolset(add_tool(function() ran = true end))

@@ -2,6 +2,7 @@
 -- same for barchan.model { provider = { complete = … } } and for an agent's plain table.
 local lu = require "luaunit"
 local barchan = require "barchan"
+local support = require "reload_support"
 
 local T = {}
 
@@ -107,6 +108,9 @@ function T:test_errors_name_the_field()
     ["cost is no amount"] = { cost = 0 / 0 },
     ["two calls of the id 'a'"] = { tool_calls = { call("a", "f", {}), call("a", "f", {}) } },
     ["call 1 has arguments that are no object"] = { tool_calls = { call("a", "f", { 1, 2 }) } },
+    ["reply with the unknown field 'txt'; did you mean 'text'?"] = { txt = "x" },
+    ["unknown field 'tool_call'; did you mean 'tool_calls'?"] = { text = "", tool_call = {} },
+    ["unknown field 'zzzzzzzzzzzz'; there is: text, tool_calls,"] = { zzzzzzzzzzzz = 1 },
     ["tool_calls are no list"] = { tool_calls = { first = call("a", "f", {}) } },
     ["tool_calls are no list "] = { tool_calls = { call("a", "f", {}), [3] = call("b", "f", {}) } },
     ["usage.output_tokens"] = { usage = { output_tokens = "5" } },
@@ -153,6 +157,37 @@ function T:test_a_conversation_has_a_second_turn()
     local reply, err = http:complete(all)
     lu.assertEquals({ reply, err.code }, { nil, "network" })
   end
+end
+
+-- All that replies have: of a wire, of a transcript, of an answer by schema.
+function T:test_a_reply_of_another_model_may_be_passed_on()
+  local recorded = assert(barchan.model(assert(barchan.recorded(support.data "hello.wire.jsonl"))))
+  local whole = {
+    role = "assistant", text = "[1]", reasoning = "r", refusal = "n", stop_reason = "end_turn", raw_stop_reason = "stop",
+    usage = { input_tokens = 1 }, cost = 0.5, model = "m", id = "i", request_id = "q",
+    tool_calls = { { id = "1", name = "f", arguments = {} } },
+    invalid_tool_calls = { { id = "2", name = "f", arguments_text = "{", error = "no JSON", position = 1 } },
+    raw = { provider = "openai", model = "m", base_url = "u", view = "v", turn = "{}" },
+  }
+  local path = os.tmpname()
+  local file <close> = assert(io.open(path, "w"))
+  file:write(barchan.json.encode { type = "model_reply", reply = whole }, "\n")
+  file:close()
+  for prompt, inner in pairs {
+    ["Say hello in French."] = recorded,
+    replayed = assert(barchan.model { provider = "replay", replay = path }),
+    written = model_of(function() return whole end),
+  } do
+    local wanted = prompt == "written" and { type = "array" } or nil
+    local seen
+    local outer = model_of(function(request)
+      seen = assert(inner:complete { messages = request.messages, schema = wanted })
+      return seen
+    end)
+    local reply = assert(outer:complete(prompt))
+    for name, value in pairs(seen) do lu.assertEquals(reply[name], value, name) end
+  end
+  os.remove(path)
 end
 
 local function deep(levels)

@@ -12,7 +12,7 @@
 ---@field max_seconds? number of a run; what does not wait for anything is stopped a second later
 ---@field max_output_tokens? integer of a run
 ---@field policy? string|barchan.Policy|barchan.Policies|table see the topic policies
----@field on_event? fun(event: table) every event of a run
+---@field on_event? fun(event: barchan.Event) every event of a run: see the topic events
 ---@field on_delta? fun(text: string) the answer as it arrives
 ---@field transcript? table from barchan.transcript.open
 ---@field effort? string as complete's

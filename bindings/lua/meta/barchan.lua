@@ -1,8 +1,12 @@
 ---@meta
 
 --- The module: `local barchan = require "barchan"`, the same in `barchan run`, in an engine and under stock
---- lua5.4. A bad argument throws and names it; the world failing returns `nil, err`, so that
---- `assert(…)` keeps the error whole. Times are seconds, sizes bytes. Unknown options are errors.
+--- lua5.4. Times are seconds, sizes bytes.
+---
+--- What the scripts check throws, and names it: arguments of a wrong type, unknown options, numbers that make no sense
+--- anywhere. The world failing returns `nil, err`, so that `assert(…)` keeps the error whole. So does a value that only
+--- the library can judge (an address, a path, a size, a name, a message of a conversation): err.code is
+--- "invalid_argument" then. Iterators throw either.
 
 ---@class barchan
 ---@field version string
@@ -29,7 +33,8 @@ local barchan = {}
 ---@return number
 function barchan.now() end
 
---- What this machine can isolate, by which means, and what to do about the rest.
+--- What this machine can isolate, by which means, and what to do about the rest. The rows `sandbox.…` are those of a
+--- sandbox that is made for looking, with small limits of its own.
 ---@return { name: string, state: string, detail: string, remedy: string }[]?
 ---@return barchan.Error? err
 function barchan.doctor() end

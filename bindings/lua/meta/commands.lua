@@ -26,8 +26,9 @@ local Sandbox = {}
 function Sandbox:exec(command) end
 
 --- Runs a command and gives its output as it comes: `for stream, chunk in sbx:stream "make" do … end`, where
---- stream is "out" or "err". Leaving the loop early is fine; closing the stream kills the command. An error is
---- thrown, as by all iterators.
+--- stream is "out" or "err". Leaving the loop early is fine; closing the stream kills the command. How it ended is
+--- told by stream:result(). A command that cannot be asked for is an error, which is thrown, as by all iterators; one
+--- that could not be started throws where its output would begin ("not_found", "permission", …).
 ---@param command string|barchan.ExecOptions
 ---@return barchan.Stream stream
 function Sandbox:stream(command) end
@@ -100,7 +101,8 @@ function Process:read(stream) end
 ---@return boolean ended
 function Process:read_at(stream, cursor) end
 
---- Both streams as they come: `for stream, bytes, dropped in p:output() do … end`.
+--- Both streams as they come: `for stream, bytes, dropped in p:output() do … end`. A command that could not be
+--- started has none, as p:wait() tells.
 ---@return function
 function Process:output() end
 

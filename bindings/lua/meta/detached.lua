@@ -3,9 +3,12 @@
 --- Detached sandboxes outlive the program that made them, with `detached = true` or by `barchan sandbox create`. Each
 --- is held by a process of its own until it is terminated, its lease ends or that process dies, and is this user's
 --- alone. `barchan sandbox list`, `exec`, `cp`, `logs`, `kill`, … are for a shell what this is for scripts.
+---
+--- What would be asked of the program that made it is refused: `secrets`, the network's `on_connect` and `on_event`, and
+--- `max_cost_micros`.
 
 --- Connects to a detached sandbox of this user, made with `detached = true` or by `barchan sandbox create`, and
---- held by a process of its own. Everything works as on a sandbox of one's own, but `<close>` and the end of
+--- held by a process of its own. Its methods are those of a sandbox of one's own, but `<close>` and the end of
 --- the program only let go of it: what still runs for this handle is cancelled, but for commands started with
 --- `detach`. Connecting never changes the lease.
 ---@param id string

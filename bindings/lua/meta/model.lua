@@ -124,15 +124,21 @@ local Model = {}
 ---@field name string
 ---@field arguments table
 
----@class barchan.Reply the assistant message, to be appended as it is; of a model written in Lua all may be missing
+---@class barchan.Reply the assistant message, to be appended as it is; of a model written in Lua all may be missing, and others are errors
 ---@field role string "assistant"
 ---@field text string "" when missing
 ---@field reasoning string?
+---@field refusal string?
 ---@field tool_calls barchan.Call[] only calls that may be run; no two of one id
 ---@field invalid_tool_calls table[]? calls that could not be read; answer them too
 ---@field stop_reason string "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "content_filter", "pause_turn", "context_window", "error"; when missing "tool_use" with calls, else "end_turn"
 ---@field usage table input_tokens (without cached ones), output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
 ---@field cost number? US dollars; by barchan.prices when missing
+---@field raw_stop_reason string? the provider's own word
+---@field model string? as the provider names it; `id` and `request_id` likewise
+---@field id string?
+---@field request_id string?
+---@field raw table? the provider's own turn, sent back to it while the reply is unedited
 ---@field output any with `schema`: the answer's value
 ---@field output_error string? with `schema`: why there is none
 
@@ -142,8 +148,9 @@ local Model = {}
 ---@return barchan.Error? err
 function Model:complete(options) end
 
---- Loops over turns: each reply is appended to `messages`, and the loop's body answers its calls with
---- `tools:answer(reply, messages)`. Ends after a reply without calls, or `max` turns.
----@param options barchan.CompleteOptions
----@return fun(): barchan.Reply?
+--- Loops over turns: each reply is appended to the list `messages`, or to one that begins with that text, and the
+--- loop's body answers its calls: `for reply, messages in model:turns { messages = "…", tools = tools } do
+--- tools:answer(reply, messages) end`. Ends after a reply without calls, or `max` turns.
+---@param options string|barchan.CompleteOptions
+---@return fun(): barchan.Reply?, table[]? next
 function Model:turns(options) end

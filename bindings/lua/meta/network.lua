@@ -18,8 +18,8 @@
 ---@field max_connections? integer at a time, 256; further ones wait
 ---@field max_bytes? integer both ways, all connections together
 ---@field bytes_per_second? integer likewise
----@field on_connect? fun(host: string, port: integer): boolean asked once about each host that no entry names, at 80, 443 and the ports of the entries; it may wait as tasks do (barchan.sleep, a model, a sandbox; io.read holds up everything)
----@field on_event? fun(event: barchan.NetworkEvent) called one after the other; what it waits for holds up further events and questions
+---@field on_connect? fun(host: string, port: integer): boolean asked once about each host that no entry names, at 80, 443 and the ports of the entries; it may wait as tasks do (barchan.sleep, a model, a sandbox; io.read holds up everything); not of a detached sandbox
+---@field on_event? fun(event: barchan.NetworkEvent) called one after the other; what it waits for holds up further events and questions; not of a detached sandbox
 
 ---@class barchan.NetworkEvent
 ---@field type string "connected", "closed", "denied", "failed" or "secret"

@@ -14,10 +14,10 @@
 ---@field on_lease_end? string "terminate" (default) or "pause"
 ---@field idle_timeout? number seconds without a command, file operation or question until it ends, more than 0; without it never
 ---@field mounts? { source: string, target: string, mode: string }[] folders and files of the host; at most 16; source: absolute; target: /workspace, /home/user, a path below them, or one below /mnt, /tmp, /var/tmp or /run, none below another's; mode "ro" (default), "rw", or "cow": copy-on-write, what is written stays in the sandbox
----@field secrets? barchan.SecretOptions[] see the topic secrets
+---@field secrets? barchan.SecretOptions[] see the topic secrets; not with `detached`
 ---@field price? { cpu_hour: number, vcpu_hour: number, gib_hour: number } what it costs
----@field max_cost_micros? number with a price: millionths that it may cost
----@field detached? boolean it outlives this program: see barchan.connect
+---@field max_cost_micros? number with a price: millionths that it may cost; not with `detached`
+---@field detached? boolean it outlives this program, and takes no secrets, on_connect, on_event or max_cost_micros: see the topic detached
 
 ---@class barchan.Limits each is greater than 0; without one its default holds. status().layers tells what holds each
 ---@field memory? integer bytes of all commands together, files included, 8 MiB at least; no limit

@@ -9,7 +9,7 @@
 ---@class barchan.ScriptOptions
 ---@field file string path of the script; what it requires from its directory reloads with it
 ---@field watch? boolean take in edits at the next turn
----@field on_event? fun(event: table) script_reloaded, script_reload_failed, script_rolled_back
+---@field on_event? fun(event: barchan.Event) script_reloaded, script_reload_failed, script_rolled_back: see the topic events
 
 --- A loop script from a file.
 ---@param options barchan.ScriptOptions

@@ -12,7 +12,8 @@
 ---     sbx:exec [[curl -H "Authorization: Bearer $API_TOKEN" https://api.example.com/user]]
 ---
 --- What a server shows in another form (hexadecimal, in pieces) or keeps and shows elsewhere is not held back: name
---- methods and paths that do not. Events of the type "secret" tell each use and each attempt that was none.
+--- methods and paths that do not. Events of the type "secret" tell each use and each attempt that was none. Detached
+--- sandboxes have no secrets: they would have to be handed to another process.
 
 ---@class barchan.SecretOptions
 ---@field name string the variable that commands find the placeholder in

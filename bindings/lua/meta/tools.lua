@@ -7,8 +7,8 @@
 ---@class barchan.Tool
 ---@field name string 1 to 64 letters, digits, _ and -
 ---@field description? string for the model: when to use it, what to check in its answer
----@field parameters? table JSON Schema whose type is object
----@field run fun(args: table, ctx: barchan.ToolContext): any a string, an exec result, barchan.result or a table
+---@field parameters? table JSON Schema whose type is object; arguments that do not fit are answered, not run. pattern and format are told to the model and not checked
+---@field run fun(args: table, ctx: barchan.ToolContext): any a string, an exec result, barchan.result or a table. The model gets 64 KiB of text at most: the head, the tail, and how many bytes are left out between; of an exec result 16 KiB of each stream
 ---@field timeout? number seconds; a tool that does not wait for anything is stopped a second later
 ---@field sequential? boolean not beside other calls of the same turn
 
@@ -16,7 +16,7 @@
 ---@field sandbox barchan.Sandbox
 ---@field call_id string
 ---@field state table the tool's own in this binding; outlives reloads
----@field log fun(...)
+---@field log fun(...) a line for people, never for the model: standard error in the program and under lua5.4, the application's print in its engine
 ---@field cancelled fun(): boolean
 
 --- Checks a tool; throws what is wrong with it.
@@ -33,7 +33,7 @@ function barchan.result(fields) end
 ---@field dir? string|string[] directories of tool files; a later one wins
 ---@field watch? boolean take in edits of them
 ---@field sandbox? barchan.Sandbox what the tools work in
----@field on_event? fun(event: table) tools_reloaded, tools_reload_failed
+---@field on_event? fun(event: barchan.Event) tools_reloaded, tools_reload_failed: see the topic events
 
 --- Tools by the names of built-in ones, as tables, and from directories.
 ---@param options barchan.ToolsetOptions

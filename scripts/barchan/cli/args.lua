@@ -1,11 +1,17 @@
 -- Reads a command line by a table of flags. Unknown flags are refused with a suggestion.
 
 local options = require "barchan.options"
+local tool = require "barchan.tool"
 
 local args = {}
 
 local function fail(format, ...) error({ usage = format:format(...) }, 0) end
 args.fail = fail
+
+--- What a call of the library has thrown, as wrong usage: without the place and the name of the call.
+function args.refused(call, problem)
+  fail("%s", (tool.message(problem):gsub("^.-%f[%w]" .. call .. ": ", "", 1)))
+end
 
 local function flag_names(flags)
   local names = {}

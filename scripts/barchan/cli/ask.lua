@@ -36,7 +36,8 @@ prompt from standard input.
   --watch             let edits of these files take effect at the model's next turn
   --template T        "host" (default), a name of barchan template list, or a root directory
   --network M         what its sandbox may reach: off (default), restricted, open, allow=A,B; --allow E
-                      and --deny E for single hosts; see barchan network --help
+                      and --deny E for single hosts, --host N=A for a name's address; see barchan
+                      network --help
   --mount S:T         shows the host's folder or file S at T, read-only; S:T:rw writable, S:T:cow
                       copy-on-write; may be repeated
   --limits L          what the sandbox may use: memory=1G,pids=50,…; see barchan exec --help
@@ -51,8 +52,9 @@ prompt from standard input.
 Keys come from ANTHROPIC_API_KEY, OPENAI_API_KEY and GEMINI_API_KEY, addresses from ..._BASE_URL;
 a server on this machine needs no key.
 
-exit code: 0 when the model finished; 1 when the run stopped early; 2 wrong usage; 125 Barchan failed;
-128+n ended by signal n (130: Ctrl-C).
+exit code: 0 when the model finished; 1 when the run stopped before: no steps, tokens or time left, a refusal,
+a policy ("stopped: max_steps", …); 2 wrong usage; 125 the model could not be asked ("stopped: error"), or
+Barchan failed; 128+n ended by signal n (130: Ctrl-C).
 ]],
 }
 
@@ -136,9 +138,9 @@ local function names_of(text, flag)
   return list
 end
 
-local function create(constructor, list)
+local function create(call, constructor, list)
   local ok, made = pcall(constructor, list)
-  if not ok then args.fail("%s", tool.message(made)) end
+  if not ok then args.refused(call, made) end
   return made
 end
 
@@ -146,7 +148,7 @@ local function tool_list(given, sbx)
   local list = given.tools and names_of(given.tools, "tools") or built_in.names "tools"
   list.dir, list.sandbox = given["tool-dir"], sbx
   list.watch = given.watch and list.dir ~= nil
-  return create(toolset.create, list)
+  return create("toolset", toolset.create, list)
 end
 
 local function policy_list(given)
@@ -156,7 +158,7 @@ local function policy_list(given)
   if given.watch and not list.dir and not given["tool-dir"] then
     args.fail("--watch needs --tool-dir or --policy-dir")
   end
-  return create(policy.create, list)
+  return create("policies", policy.create, list)
 end
 
 local function read_prompt(rest)

@@ -45,7 +45,7 @@ local conflict_words = { refuse = true, skip = true, overwrite = true }
 
 local function tell(entry)
   local left = entry.outcome == "conflict" and "!" or "-"
-  local why = entry.why and ": " .. entry.why or ""
+  local why = entry.why and ": " .. ui.flagged(entry.why) or ""
   out(entry.outcome == "applied" and letters[entry.kind] or left, " ", shown(entry), why, "\n")
 end
 

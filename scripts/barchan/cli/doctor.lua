@@ -13,11 +13,25 @@ usage: barchan doctor [--json]
 
 Lists what sandboxes use of this machine (kernel, namespaces, control groups, seccomp, Landlock, …) and
 which layers a new one has, the libraries, and which keys for models are set (never their values). For
-each missing thing it prints the remedy; "-" marks what is only told.
+each missing thing it prints the remedy; "-" marks what is only told. The layers are those of a sandbox that
+is made for the check, with small limits of its own.
 
 exit code: 0 when a sandbox can be created, 1 when something needed is missing.
 ]],
 }
+
+-- The limits that the rows after it name are those of the sandbox that was made for looking.
+local function note_probe(rows)
+  for i, row in ipairs(rows) do
+    if row.name == "sandbox" then
+      table.insert(rows, i + 1, {
+        name = "sandbox.probe", state = "info",
+        detail = "made for this check, with small limits of its own: what follows are not the defaults",
+      })
+      return
+    end
+  end
+end
 
 local function other_rows(rows)
   for _, library in ipairs(core.util.libraries()) do
@@ -43,6 +57,7 @@ function command.main(words)
   if #rest > 0 then args.fail("unexpected argument '%s'", rest[1]) end
   local rows, err = core.sandbox.doctor()
   if not rows then error(err, 0) end
+  note_probe(rows)
   other_rows(rows)
   local missing = 0
   for _, row in ipairs(rows) do

@@ -78,8 +78,8 @@ local function explain_denied(denied)
   if more > 0 then io.stderr:write(("barchan: network: %d more were refused\n"):format(more)) end
 end
 
---- Says on standard error what the exit code alone does not.
-function command.explain(result, words, timeout)
+--- Says on standard error what the exit code alone does not; `typed` is what stood before the words.
+function command.explain(result, words, timeout, typed)
   local name = words[1]
   if result.denied then explain_denied(result.denied) end
   if result.reason == "timeout" then
@@ -93,7 +93,7 @@ function command.explain(result, words, timeout)
     end
     io.stderr:write(("barchan: cannot start '%s': %s\n"):format(name, result.spawn_error))
     if #words == 1 and name:find "[%s|;&<>]" then
-      io.stderr:write("barchan: for a line of shell: barchan exec -- sh -c '…'\n")
+      io.stderr:write(("barchan: for a line of shell: barchan %s -- sh -c '…'\n"):format(typed or "exec"))
     end
   elseif exec.limit_words(result.reason) then
     io.stderr:write("barchan: ", exec.limit_words(result.reason), "\n")
@@ -166,7 +166,8 @@ local function streamed(sbx, request, with_input)
   local stream = sbx:stream(request)
   local state = {}
   local pump = with_input and core.task.spawn(pump_input, stream, state)
-  for name, chunk in stream do
+  local function read() return stream.handle:read() end -- what could not be started is told by its result
+  for name, chunk in read do
     if name == "out" then out(chunk) else io.stderr:write(chunk) end
   end
   if pump then pump:cancel() end
@@ -174,7 +175,7 @@ local function streamed(sbx, request, with_input)
 end
 
 --- Runs a command in a sandbox as the flags say, passes its output on, and gives the exit code.
-function command.run_in(sbx, given, argv, timeout)
+function command.run_in(sbx, given, argv, timeout, typed)
   local request = { timeout = timeout, cwd = given.cwd, env = profile.environment(given.env) }
   for i, word in ipairs(argv) do request[i] = word end
   local result, input
@@ -185,7 +186,7 @@ function command.run_in(sbx, given, argv, timeout)
   else
     result, input = streamed(sbx, request, given.stdin)
   end
-  if given.json then print_json(result) else command.explain(result, argv, timeout) end
+  if given.json then print_json(result) else command.explain(result, argv, timeout, typed) end
   if input and input.failed then
     io.stderr:write("barchan: ", input.failed, "\n")
     return EXIT_FAILED

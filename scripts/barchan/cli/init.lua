@@ -83,18 +83,21 @@ local function dispatch(words)
     return 0
   end
   if is_command(first) then return run_command(first, words) end
-  local what = first:sub(1, 1) == "-" and "option" or "command"
-  io.stderr:write("barchan: ", options.unknown(what, first, commands), "\n")
+  local is_option = first:sub(1, 1) == "-"
+  local problem = is_option and options.unknown("option", first:match "^[^=]*", { "--help", "--version" })
+    or options.unknown("command", first, commands)
+  io.stderr:write("barchan: ", problem, "\n")
   return EXIT_USAGE
 end
 
 --- Called by the program with the words of the command line in `arg`; returns the exit code.
 function cli.main()
+  core.host.log = ui.log
   local words = { table.unpack(arg) }
   local ok, code = pcall(dispatch, words)
   if ok then return code end
   if tool.is_cancelled(code) or core.task.cancelled() then error(code, 0) end -- the program tells of a signal
-  io.stderr:write("barchan: ", tool.message(code), "\n")
+  io.stderr:write("barchan: ", ui.flagged(tool.message(code)), "\n")
   return EXIT_FAILED
 end
 

@@ -38,7 +38,17 @@ function profile.limits(text)
   return parsed
 end
 
---- "/data:/mnt/data:rw" as a profile takes it; a relative source is refused by the core.
+-- The library takes absolute paths only: it has no directory that it is in.
+local function absolute(path)
+  if path:sub(1, 1) == "/" then return path end
+  local pipe <close> = assert(io.popen "pwd -P")
+  local here = pipe:read "a":gsub("\n$", "")
+  if here == "" then args.fail("--mount: '%s' is relative, and nothing tells the current directory", path) end
+  path = path:gsub("^%./+", "")
+  return path == "." and here or here:gsub("/$", "") .. "/" .. path
+end
+
+--- "/data:/mnt/data:rw" as a profile takes it; a relative source is one of the current directory.
 function profile.mounts(given)
   local list = {}
   for _, text in ipairs(given or {}) do
@@ -48,7 +58,7 @@ function profile.mounts(given)
     if not source then
       args.fail("--mount takes SOURCE:TARGET, SOURCE:TARGET:rw or SOURCE:TARGET:cow, got '%s'", text)
     end
-    list[#list + 1] = { source = source, target = target, mode = mode }
+    list[#list + 1] = { source = absolute(source), target = target, mode = mode }
   end
   return #list > 0 and list or nil
 end

@@ -34,10 +34,26 @@ local function tell(event)
   io.stderr:write("barchan: ", what, ": ", event.message or event.file, "\n")
 end
 
-local function watched(path, words)
+-- What runs the script, given its arguments; or nil and what is wrong with it.
+local function load_script(path)
+  local chunk, problem = loadfile(path)
+  if not chunk then return nil, problem end
+  return function(...) return finish(chunk(...), ...) end
+end
+
+local function load_watched(path)
   local ok, made = pcall(script.create, { file = path, watch = true, on_event = tell })
-  if not ok then error((tool.message(made):gsub("^[^ ]+: script: ", "")), 0) end
-  return made:run(table.unpack(words))
+  if ok then return function(...) return made:run(...) end end
+  if tool.is_cancelled(made) then error(made, 0) end
+  return nil, (tool.message(made):gsub("^[^ ]+: script: ", ""))
+end
+
+-- How the script came to where it failed, without how this program came to the script.
+local function traceback(err)
+  local text = debug.traceback(tool.message(err), 3)
+  local own = debug.getinfo(1, "S").short_src
+  text = text:sub(1, (text:find("\n\t" .. own, 1, true) or 0) - 1)
+  return (text:gsub("\n\t%[C%]: in function 'xpcall'$", ""):gsub("\n\t%(%.%.%.tail calls%.%.%.%)$", ""))
 end
 
 local function exit_code(value)
@@ -54,21 +70,14 @@ function command.main(words)
   local dir = path:match("^(.*)/[^/]*$") or "."
   package.path = ("%s/?.lua;%s/?/init.lua"):format(dir, dir)
   arg = { [0] = path, table.unpack(rest) } -- luacheck: globals arg
-  local chunk, problem
-  if not given.watch then
-    chunk, problem = loadfile(path)
-    if not chunk then
-      io.stderr:write("barchan: ", problem, "\n")
-      return 1
-    end
+  local main, problem = (given.watch and load_watched or load_script)(path)
+  if not main then
+    io.stderr:write("barchan: ", problem, "\n")
+    return 1
   end
-  local ok, value = xpcall(function()
-    if given.watch then return watched(path, rest) end
-    return finish(chunk(table.unpack(rest)), table.unpack(rest))
-  end, function(err)
-    if tool.is_cancelled(err) then return err end
-    return debug.traceback(tool.message(err), 2)
-  end)
+  local ok, value = xpcall(main, function(err)
+    return tool.is_cancelled(err) and err or traceback(err)
+  end, table.unpack(rest))
   if ok then return exit_code(value) end
   if type(value) == "table" then error(value, 0) end
   io.stderr:write("barchan: ", value, "\n")

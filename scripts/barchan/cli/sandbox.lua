@@ -44,9 +44,11 @@ create:  --template T   "host" (this machine's /usr, read-only; the default), a 
          --mount S:T    shows the host's folder or file S at T, read-only; S:T:rw writable, S:T:cow
                         copy-on-write; may be repeated
          --limits L     what it may use: memory=64M,pids=50,…; see barchan exec --help
-         --network M    off (default), restricted, open or allow=A,B; --allow E, --deny E:
+         --network M    off (default), restricted, open or allow=A,B; --allow E, --deny E, --host N=A:
                         see barchan network --help
          --best-effort  go on without layers of isolation that this machine lacks
+         Secrets (not for detached sandboxes), questions of the network, and forks are for Lua and C only:
+         barchan docs secrets, network, templates.
 
 exec:    --timeout, --env, --cwd, --stdin, --json and the exit code are those of barchan exec. When this
          command ends, the command in the sandbox is cancelled, but with
@@ -83,7 +85,7 @@ local EXIT_FAILED = 125
 local START_PATIENCE = 0.3 -- seconds in which a command that cannot be started says so
 
 local function fail(err)
-  io.stderr:write("barchan: ", tool.message(err), "\n")
+  io.stderr:write("barchan: ", ui.flagged(tool.message(err)), "\n")
   return EXIT_FAILED
 end
 
@@ -190,7 +192,7 @@ local function parse_command(words, flags)
 end
 
 -- Leaves the command running, unless it could not be started.
-local function start(sbx, given, argv)
+local function start(sbx, given, argv, typed)
   local request = { detach = true, stdin = "", cwd = given.cwd, timeout = given.timeout or false,
     env = profile.environment(given.env) }
   for i, word in ipairs(argv) do request[i] = word end
@@ -198,7 +200,7 @@ local function start(sbx, given, argv)
   if not process then return fail(err) end
   local result = process:wait(START_PATIENCE)
   if result and result.reason == "spawn_failed" then
-    exec.explain(result, argv)
+    exec.explain(result, argv, nil, typed)
     return exec.exit_code(result)
   end
   sbx:detach() -- before the process handle goes, which would end it
@@ -214,8 +216,9 @@ function actions.exec(words)
   if id and #argv == 0 then args.fail("a command is missing") end
   local sbx <close>, err = connect(id)
   if not sbx then return fail(err) end
-  if given.detach then return start(sbx, given, argv) end
-  return exec.run_in(sbx, given, argv, timeout)
+  local typed = "sandbox exec " .. id
+  if given.detach then return start(sbx, given, argv, typed) end
+  return exec.run_in(sbx, given, argv, timeout, typed)
 end
 
 function actions.shell(words)

@@ -30,7 +30,7 @@ build:   --from T       what to begin from: "host" (default), another template, 
          --env K=V      a variable for the commands, not kept; may be repeated
          --mount S:T    shows the host's folder or file S at T, as for barchan exec; it is not kept
          --limits L     what the build may use; see barchan exec --help
-         --network M    what the commands may reach, with --allow and --deny; see barchan network --help
+         --network M    what the commands may reach, with --allow, --deny, --host; see barchan network --help
          --replace      take the place of a template of this name
 
 exit code: 0; of build that of the command that failed (124 timeout); 125 Barchan failed; 2 wrong usage.
@@ -44,6 +44,13 @@ local MAX_NOTE = 4000
 local function fail(err)
   io.stderr:write("barchan: ", ui.visible(tool.message(err)), "\n")
   return EXIT_FAILED
+end
+
+-- Where one of this name is looked at or removed: then what else a sandbox begins from, and how to make one,
+-- is no help.
+local function fail_on(err)
+  if err.code ~= "not_found" then return fail(err) end
+  return fail((err.message:gsub("; \"host\" and .*$", "")))
 end
 
 local function size(bytes)
@@ -89,7 +96,10 @@ local function run_all(sbx, given)
   for _, line in ipairs(given.run) do
     io.stderr:write("barchan: run ", ui.visible(line), "\n")
     local code = exec.run_in(sbx, { env = given.env }, { "/bin/sh", "-c", line }, timeout)
-    if code ~= 0 then return code end
+    if code ~= 0 then
+      io.stderr:write(("barchan: this command failed with exit code %d; no template was made\n"):format(code))
+      return code
+    end
   end
   return 0
 end
@@ -146,7 +156,7 @@ function actions.show(words)
   local _, rest = args.parse(words, {})
   if #rest ~= 1 then args.fail("show takes one name") end
   local info, err = templates.info(rest[1])
-  if not info then return fail(err) end
+  if not info then return fail_on(err) end
   out(core.json.encode(info), "\n")
   return 0
 end
@@ -157,7 +167,7 @@ function actions.rm(words)
   local code = 0
   for _, name in ipairs(names) do
     local ok, err = templates.remove(name)
-    if not ok then code = fail(err) end
+    if not ok then code = fail_on(err) end
   end
   return code
 end

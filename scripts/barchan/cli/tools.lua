@@ -4,7 +4,6 @@ local _, core = ...
 local args = require "barchan.cli.args"
 local built_in = require "barchan.built_in"
 local sandbox = require "barchan.sandbox"
-local snapshot = require "barchan.snapshot"
 local tool = require "barchan.tool"
 local toolset = require "barchan.toolset"
 local ui = require "barchan.cli.ui"
@@ -21,7 +20,7 @@ usage: barchan tools list [--dir DIR]… [--format neutral|anthropic|openai|resp
 
 `list` prints the built-in tools, and those of DIR, as a model would be told of them. `call` runs one in
 a fresh sandbox, as a model's call would, and prints what the model would get. `check` loads the tool
-files of directories and says what is wrong with them. `watch` shows live what a model would see while
+files of directories and says what is wrong with each of them. `watch` shows live what a model would see while
 they are edited, until it is interrupted.
 
 exit code: 0; 1 when the answer of call is an error, or check found a fault.
@@ -38,7 +37,7 @@ local function all_tools(dirs, sbx)
   local given = built_in.names "tools"
   given.dir, given.sandbox = dirs, sbx
   local ok, tools = pcall(toolset.create, given)
-  if not ok then args.fail("%s", (tool.message(tools):gsub("^[^ ]+: toolset: ", ""))) end
+  if not ok then args.refused("toolset", tools) end
   return tools
 end
 
@@ -77,11 +76,9 @@ end
 
 local function check(dirs)
   if #dirs == 0 then args.fail("check: a directory is missing") end
-  local taken, problem = toolset.snapshot(dirs)
-  if not taken then
-    io.stderr:write(ui.shown(snapshot.describe(problem), 2), "\n")
-    return 1
-  end
+  local taken, faults = toolset.check(dirs)
+  for _, fault in ipairs(faults) do io.stderr:write(ui.shown(fault, 2), "\n") end
+  if #faults > 0 then return 1 end
   out(("%d tools: %s\n"):format(#taken.order, table.concat(taken.order, ", ")))
   return 0
 end
@@ -104,7 +101,7 @@ end
 local function watch(dirs)
   if #dirs == 0 then args.fail("watch: a directory is missing") end
   local ok, tools = pcall(toolset.create, { dir = dirs, watch = true, on_event = show_change })
-  if not ok then error(tools, 0) end
+  if not ok then args.refused("toolset", tools) end
   out("tools: ", table.concat(tools:names(), ", "), "\n")
   while true do
     tools:wait_change()

@@ -41,6 +41,19 @@ ui.visible = visible
 local function shown(text, fd) return core.host.is_terminal(fd or 1) and visible(text) or text end
 ui.shown = shown
 
+-- What the library calls otherwise, for scripts and C.
+local flags = {
+  ["%(the option 'replace'%)"] = "(--replace)",
+  ["allow plain http explicitly"] = "allow it by --allow-plain-http",
+  ["they are made when asked for"] = "--links makes them",
+}
+
+--- A message of the library in the words of the command line.
+function ui.flagged(text)
+  for words, flag in pairs(flags) do text = text:gsub(words, flag) end
+  return text
+end
+
 local Show = {}
 Show.__index = Show
 
@@ -173,6 +186,16 @@ function Show:spin()
   end
 end
 
+local current -- what shows a run now
+
+--- What tools log: lines of standard error, between those of the run.
+function ui.log(...)
+  local words = table.pack(...)
+  for i = 1, words.n do words[i] = tostring(words[i]) end
+  local text = shown(table.concat(words, "\t"), 2)
+  if current then current:line(text) else io.stderr:write(text, "\n") end
+end
+
 --- `terminal`: whether standard error is one.
 function ui.new(terminal)
   local self = setmetatable({}, Show)
@@ -180,10 +203,12 @@ function ui.new(terminal)
   self.terminal = terminal and core.util.getenv "TERM" ~= "dumb"
   self.colour = self.terminal and (no_color == nil or no_color == "")
   if self.terminal then self.spinner = task.spawn(self.spin, self) end
+  current = self
   return self
 end
 
 function Show:close()
+  current = nil
   if self.spinner then self.spinner:cancel() end
   self:clear_spinner()
 end

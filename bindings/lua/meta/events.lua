@@ -1,0 +1,28 @@
+---@meta
+
+--- Events: what is told of a run and of reloads, as tables with `type` and `time`. They go to an agent's `on_event`, into
+--- its transcript, out of `barchan ask --json`, and to the application that has made the engine; those of a reload also
+--- to the `on_event` of the toolset, the policies or the script. (A network has events of its own: NetworkEvent.)
+---
+--- | type | more fields |
+--- |---|---|
+--- | `run_started` | model, messages, system, tools |
+--- | `turn_started` | |
+--- | `text_delta`, `reasoning_delta`, `tool_call_delta`, `restart` | text (of tool_call: the name; after restart what was shown is void) |
+--- | `retry` | attempt (the coming one), wait (seconds), code, message: the request failed in passing and is sent again |
+--- | `model_reply` | reply: the whole reply, as in the topic model |
+--- | `tool_call` | call_id, name, arguments |
+--- | `tool_result` | call_id, name, content, is_error, seconds |
+--- | `policy_failed` | message |
+--- | `tools_reloaded`, `policies_reloaded` | added, changed, removed: lists of names |
+--- | `tools_reload_failed`, `policies_reload_failed` | file, line, message: what was there stays |
+--- | `script_reloaded` | file; from `barchan_engine_reload` also added, removed: names of functions |
+--- | `script_reload_failed`, `script_rolled_back` | file, line, message: the version before goes on |
+--- | `run_finished` | stop_reason, reason, error, text, usage, cost; exactly once |
+
+---@class barchan.Event
+---@field type string
+---@field time number seconds since 1970
+---@field seq integer? of a run: 1, 2, …
+---@field run_id string? of a run
+---@field turn integer? of a run: the completion that it belongs to; 0 before the first
