@@ -46,6 +46,11 @@
 /* Instructions between two looks at the clock: some microseconds, but each may be the copy of a
  * long string. */
 #define BL_LOOK_EVERY 1000
+/* Of what is large, so much is gone through by each of them without that being long; where there is
+ * more, looks are closer together, but for what they cost. */
+#define BL_LOOK_BYTES ((size_t)512 << 10)
+#define BL_LOOK_LEAST 8
+#define BL_LARGE_BYTES ((size_t)64 << 10)
 /* What handlers that catch the watchdog's first stop may still do. */
 #define BL_GRACE_INSTRUCTIONS 1000
 #define BL_GRACE_US 10000

@@ -117,6 +117,7 @@ static int start(lua_State *L, lua_State *co, int first_argument, int wrapped)
     }
     /* Each coroutine counts its own instructions: many short ones would never be looked at. */
     bl_watchdog_look(L);
+    bl_watchdog_pass_on(L, co);
     if (!lua_checkstack(co, nargs)) return luaL_error(L, "too many arguments to resume");
     if (lua_status(co) == LUA_OK && lua_gettop(co) == 0) {
         lua_pushliteral(co, "cannot resume dead coroutine");
@@ -139,13 +140,13 @@ static int l_wrapped(lua_State *L)
     return start(L, coroutine_of(L, 1), 1, 1);
 }
 
-/* A new coroutine of the function at index 1. Where scripts have limits it runs in a body (call.h),
+/* A new coroutine of the function at index 1. Where it may be stopped it runs in a body (call.h),
  * which is its first argument's place: see start. */
 static lua_State *new_coroutine(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TFUNCTION);
     lua_State *co = lua_newthread(L);
-    if (bl_state_of(L)->safe) bl_push_body(L, 0);
+    if (bl_state_of(L)->safe || lua_gethook(co) != NULL) bl_push_body(L, 0);
     lua_pushvalue(L, 1);
     lua_xmove(L, co, lua_gettop(L) - 2);
     return co;

@@ -32,6 +32,15 @@ static void *c_alloc(void *ptr, size_t old_size, size_t new_size, void *ud)
     return NULL;
 }
 
+static void count_large(barchan_engine *engine, size_t old, size_t new)
+{
+    if (old >= BL_LARGE_BYTES) engine->large_bytes -= old;
+    if (new < BL_LARGE_BYTES) return;
+    engine->large_bytes += new;
+    if (new > old && engine->state != NULL && engine->state->large_bytes != NULL)
+        bl_watchdog_hasten(engine->state);
+}
+
 static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size)
 {
     barchan_engine *engine = ud;
@@ -39,6 +48,7 @@ static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size)
     if (new_size == 0) {
         if (ptr != NULL) engine->alloc(ptr, old, 0, engine->ud);
         engine->used_bytes -= old;
+        count_large(engine, old, 0);
         return NULL;
     }
     if (engine->limit_bytes > 0 && new_size > old &&
@@ -46,7 +56,9 @@ static void *allocate(void *ud, void *ptr, size_t old_size, size_t new_size)
         return NULL;
     }
     void *out = engine->alloc(ptr, old, new_size, engine->ud);
-    if (out != NULL) engine->used_bytes += new_size - old;
+    if (out == NULL) return NULL;
+    engine->used_bytes += new_size - old;
+    count_large(engine, old, new_size);
     return out;
 }
 
@@ -113,6 +125,7 @@ static int l_setup(lua_State *L)
     engine->state->memory_limit = engine->limit_bytes;
     if (setup->options->library == BARCHAN_LIBRARY_SAFE) {
         engine->state->safe = 1;
+        engine->state->large_bytes = &engine->large_bytes;
         engine->state->path_allowed = bl_engine_path_allowed;
     }
     bl_open_library(L, setup->options->library, (const char *const *)engine->script_dirs);

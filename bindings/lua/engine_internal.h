@@ -12,6 +12,7 @@ struct barchan_engine {
     bl_state *state;
     bl_host host;
     size_t used_bytes, limit_bytes; /* limit 0: none */
+    size_t large_bytes;             /* of used_bytes, in blocks of BL_LARGE_BYTES and more */
     barchan_alloc_fn alloc;
     void *ud;              /* of the host's functions */
     int64_t call_limit_ms; /* 0: none */

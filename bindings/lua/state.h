@@ -47,8 +47,9 @@ struct bl_state {
     bl_host *host;                                /* what the engine's owner offers (host.h) */
     size_t (*memory_left)(const bl_state *state); /* NULL: no cap */
     size_t memory_limit;
-    int64_t collect_after_us; /* collector.c */
-    int safe;                 /* the scripts are not the operator's own: barchan_library */
+    const size_t *large_bytes; /* in large blocks of memory; NULL: nobody counts */
+    int64_t collect_after_us;  /* collector.c */
+    int safe;                  /* the scripts are not the operator's own: barchan_library */
     /* The script that the host gave as text under this name, "agents/support.lua", or NULL; NULL
      * itself under stock Lua. */
     const char *(*host_text)(const bl_state *state, const char *name, size_t *len);

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "call.h"
 #include "errors.h"
+#include "scheduler.h"
 #include "task.h"
 #include "bounds.h"
 
@@ -136,12 +137,39 @@ static int must_stop(bl_state *state)
 
 static void on_count(lua_State *L, lua_Debug *ar);
 
+/* Instructions between two looks: one of them may go through all bytes of what is large. */
+static int pace(const bl_state *state)
+{
+    size_t large = state->large_bytes != NULL ? *state->large_bytes / BL_LOOK_BYTES : 0;
+    if (large <= 1) return BL_LOOK_EVERY;
+    return large < BL_LOOK_EVERY / BL_LOOK_LEAST ? BL_LOOK_EVERY / (int)large : BL_LOOK_LEAST;
+}
+
+/* A coroutine that was counted before there was something large. */
+static void keep_pace(const bl_state *state, lua_State *co)
+{
+    int every = pace(state);
+    if (every == BL_LOOK_EVERY || lua_gethook(co) != on_count) return;
+    if (lua_gethookcount(co) > every) lua_sethook(co, on_count, LUA_MASKCOUNT, every);
+}
+
+void bl_watchdog_hasten(bl_state *state)
+{
+    lua_State *L = state->L;
+    if (state->current != NULL) L = state->current->co;
+    if (state->passing != NULL) L = state->passing->co;
+    if (lua_gethook(L) == on_count && lua_gethookcount(L) > 1)
+        lua_sethook(L, on_count, LUA_MASKCOUNT, 1);
+}
+
 /* What runs is stopped; its handlers get a moment. */
 static void stop(lua_State *L, bl_state *state)
 {
+    int every = pace(state);
     state->slice.stopping = 1;
     state->slice.grace_ends_us = bc_clock_us() + BL_GRACE_US;
-    lua_sethook(L, on_count, LUA_MASKCOUNT, BL_GRACE_INSTRUCTIONS);
+    if (every > BL_GRACE_INSTRUCTIONS) every = BL_GRACE_INSTRUCTIONS;
+    lua_sethook(L, on_count, LUA_MASKCOUNT, every);
     throw_stop(L, state);
 }
 
@@ -150,9 +178,8 @@ static void on_count(lua_State *L, lua_Debug *ar)
     bl_state *state = bl_state_of(L);
     (void)ar;
     if (!state->slice.stopping) {
-        if (lua_gethookcount(L) != BL_LOOK_EVERY) {
-            lua_sethook(L, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
-        }
+        int every = pace(state);
+        if (lua_gethookcount(L) != every) lua_sethook(L, on_count, LUA_MASKCOUNT, every);
         if (must_stop(state)) stop(L, state);
         return;
     }
@@ -220,6 +247,12 @@ void bl_watchdog_watch(lua_State *co)
     lua_sethook(co, on_count, LUA_MASKCOUNT, BL_LOOK_EVERY);
 }
 
+void bl_watchdog_pass_on(lua_State *L, lua_State *co)
+{
+    if (lua_gethook(L) == on_count && lua_gethook(co) == NULL) bl_watchdog_watch(co);
+    keep_pace(bl_state_of(L), co);
+}
+
 const void *bl_watchdog_over(const bl_task *task)
 {
     int64_t now = task->deadline_us != 0 || task->own_deadline_us != 0 ? bc_clock_us() : 0;
@@ -241,6 +274,7 @@ bl_slice bl_watchdog_begin(bl_state *state, const bl_task *task)
         state->slice.running.ran_us = bc_clock_thread_us();
     }
     if (task == NULL) return outer;
+    keep_pace(state, task->co);
     if (task->loads) limit_running(state, now, BL_LOAD_SLICE_MS * 1000, &load_error_key);
     limit_by_clock(state, task, now, task->own_deadline_us, &within_error_key);
     limit_by_clock(state, task, now, task->deadline_us, &call_error_key);

@@ -8,7 +8,8 @@
  *
  * Not seen by the hook: long C functions and finalizers. The safe library has no finalizers, bounds
  * the loops in C that a script can make endless and looks at the clock before each, and has a
- * pattern matcher that looks at it.
+ * pattern matcher that looks at it. An instruction may take as long as a large string is to go
+ * through: where such are, looks are the closer together.
  */
 #ifndef BL_WATCHDOG_H
 #define BL_WATCHDOG_H
@@ -26,6 +27,10 @@ void bl_watchdog_open(lua_State *L);
 void bl_watchdog_limit(lua_State *L, bl_state *state, const bl_time_limits *limits);
 /* Has the coroutine of a task watched where the state has no limits of its own. */
 void bl_watchdog_watch(lua_State *co);
+/* Before `co` is resumed by L: it is watched like that. */
+void bl_watchdog_pass_on(lua_State *L, lua_State *co);
+/* There is something large: a look is due. May be called while Lua asks for memory. */
+void bl_watchdog_hasten(bl_state *state);
 /* Why a task may run no further: it was cancelled, or its time is over. NULL: it may. */
 const void *bl_watchdog_over(const bl_task *task);
 /* Pushes the error that such a reason is. */

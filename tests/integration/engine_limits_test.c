@@ -65,6 +65,62 @@ START_TEST(a_script_that_runs_away_is_stopped)
 }
 END_TEST
 
+/* What a coroutine left to be closed is closed in it when it was stopped, and there stopped again.
+ */
+START_TEST(coroutines_of_the_full_library_are_stopped)
+{
+    static const char script[] =
+        "local function f() local _ <close> = setmetatable({}, { __close = function() while true "
+        "do "
+        "end end }) while true do end end\n"
+        "return { wrap = function() coroutine.wrap(f)() end,\n"
+        "  close = function() local co = coroutine.create(f)\n"
+        "    local _ <close> = setmetatable({}, { __close = function() coroutine.close(co) end })\n"
+        "    coroutine.resume(co) while true do end end }";
+    for (int by_token = 0; by_token < 2; by_token++) {
+        reopen_engine(&(barchan_engine_options){.struct_size = sizeof(barchan_engine_options),
+                                                .library = BARCHAN_LIBRARY_FULL,
+                                                .slice_limit_ms = by_token ? 0 : 100});
+        load(script);
+        for (int i = 0; i < 2; i++) {
+            barchan_cancel *cancel;
+            ck_assert_int_eq(barchan_cancel_create(&cancel, &err), 0);
+            if (by_token) barchan_cancel_after(cancel, 100);
+            int rc = barchan_engine_call(engine, i ? "close" : "wrap", NULL, cancel, NULL, &err);
+            ck_assert_int_eq(rc, by_token ? BARCHAN_ECANCELLED : BARCHAN_ETIMEDOUT);
+            barchan_cancel_release(cancel);
+        }
+    }
+}
+END_TEST
+
+/* An instruction goes through all of a long string, which takes milliseconds: of such there are not
+ * hundreds between two looks at the clock, wherever they are done. */
+START_TEST(long_strings_are_looked_at_often)
+{
+    static const char script[] =
+        "local s, n = ('0'):rep(1 << 20):rep(16), 0\n"
+        "local function work() while true do n = n + 1 local x = -s end end\n"
+        "local other = coroutine.create(work)\n"
+        "return { here = work, caught = function() while true do pcall(work) end end,\n"
+        "  within = function() coroutine.resume(other) end,\n"
+        "  ending = function() local _ <close> = setmetatable({}, { __close = work }) work() end,\n"
+        "  anew = function() local t while true do n = n + 1 t = s .. n end end,\n"
+        "  count = function() local m = n n = 0 return m end }";
+    static const char *const ways[] = {"here", "caught", "within", "ending", "anew"};
+    barchan_engine_options options = {
+        .struct_size = sizeof options, .library = BARCHAN_LIBRARY_SAFE, .slice_limit_ms = 100};
+    reopen_engine(&options);
+    load(script);
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        barchan_engine_call(engine, ways[i], NULL, NULL, NULL, &err);
+        char *text = call("count", NULL);
+        ck_assert_msg(atoi(text) > 0 && atoi(text) < 200, "%s: %s", ways[i], text);
+        barchan_free(text);
+    }
+}
+END_TEST
+
 enum { OTHERS = 8 };
 
 /* A script is limited by the time that it runs, not by that of others. */
@@ -178,6 +234,7 @@ START_TEST(memory_may_run_out_anywhere)
 END_TEST
 
 SUITE_MAIN("engine_limits", engine_setup, engine_teardown, memory_is_capped_and_the_engine_goes_on,
-           a_script_that_runs_away_is_stopped, a_busy_machine_stops_no_script,
+           a_script_that_runs_away_is_stopped, coroutines_of_the_full_library_are_stopped,
+           long_strings_are_looked_at_often, a_busy_machine_stops_no_script,
            what_is_to_be_closed_is_closed_after_a_stop, a_tool_that_runs_away_is_an_error_result,
            running_time_in_all_is_limited_waits_are_not_counted, memory_may_run_out_anywhere)

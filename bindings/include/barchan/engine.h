@@ -28,14 +28,17 @@
  *
  * Time: a script that runs without waiting for longer than `slice_limit_ms` is stopped: its task
  * ends with BARCHAN_ETIMEDOUT, whatever handlers it has, and the engine goes on. A tool that runs
- * away is an error result for the model. In the safe library that holds for
- * pattern matching too, and loops in C are looked at in between; in the full one long C functions
- * and finalizers are not stopped. A call ends with BARCHAN_ETIMEDOUT when it takes longer than
+ * away is an error result for the model. In the safe library that holds for pattern matching too,
+ * and loops in C are looked at in between; in the full one long C functions and finalizers are not
+ * stopped. A call ends with BARCHAN_ETIMEDOUT when it takes longer than
  * `call_limit_ms`, and with BARCHAN_ECANCELLED when its token is triggered (barchan_cancel_after
  * gives a call a deadline of its own), from whatever thread, whether it waits or runs: it may come
- * to an orderly end (a fifth of a second of running, for all tasks of the engine), and then it is
- * stopped. So are the tasks that it has spawned. A task that only gives others a turn, by
- * coroutine.yield, ends there: what it left to be closed is closed, and no handler is called.
+ * to an orderly end (a fifth of a second of running, which all tasks of the engine share; but each
+ * has a millisecond or two, so that thousands of them take seconds), and then it is stopped. So are
+ * the tasks that it has spawned. A task that only gives others a turn, by coroutine.yield, ends
+ * there: what it left to be closed is closed, and no handler is called. Where scripts of the safe
+ * library hold strings of many megabytes, an instruction can take long: a stop may come some tenths
+ * of a second later.
  *
  * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call
  * anything but blocking functions and barchan_engine_destroy.
