@@ -3,6 +3,7 @@
  * texts are in scripts/barchan/cli; here are only the process's own matters: signals, standard
  * output, the exit code.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -73,18 +74,19 @@ static void catch_signal(int number)
     sigaction(number, &action, NULL);
 }
 
-static int print_failed;
+static int print_failed; /* errno */
 
 static void on_print(const char *text, size_t len, void *ud)
 {
     (void)ud;
-    if (fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0) print_failed = 1;
+    if (fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0) print_failed = errno;
 }
 
 static void on_log(barchan_log_level level, const char *message, void *ud)
 {
     (void)level;
     (void)ud;
+    if (signal_seen == SIGPIPE) return; /* nobody reads this program any more */
     fprintf(stderr, "barchan: %s\n", message);
 }
 
@@ -137,8 +139,9 @@ int main(int argc, char **argv)
     barchan_runtime_destroy(rt);
     if (code < 0) code = complain(&err);
     if (signal_seen != 0) code = 128 + signal_seen;
-    if ((fflush(stdout) != 0 || print_failed) && code == 0) {
-        fprintf(stderr, "barchan: cannot write standard output\n");
+    if (fflush(stdout) != 0 && print_failed == 0) print_failed = errno;
+    if (print_failed != 0 && code == 0) {
+        fprintf(stderr, "barchan: cannot write standard output: %s\n", strerror(print_failed));
         code = EXIT_BARCHAN_FAILED;
     }
     return code;

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """The program `barchan`: what all commands have, and exec."""
+import fcntl
 import json
 import os
 import re
@@ -7,6 +8,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import termios
+import time
 import unittest
 
 from program import BIN, CLEAN, EXAMPLES, barchan
@@ -294,6 +297,29 @@ class Output(unittest.TestCase):
             done = self.shell(f"exec $B {command} >/dev/full")
             self.assertEqual(done.returncode, 125, command)
             self.assertIn(b"cannot write standard output", done.stderr, command)
+
+    def test_a_full_disk_for_errors(self):
+        self.assertEqual(self.shell("exec $B exec -- sh -c 'echo lost >&2' 2>/dev/full").returncode, 125)
+        self.assertEqual(self.shell("exec $B exec -- sh -c 'echo lost >&2' 2>/dev/null").returncode, 0)
+        with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
+            print("print 'lost'", file=script, flush=True)
+            done = self.shell(f"exec $B run {script.name} >/dev/full")
+            self.assertEqual(done.stderr, b"barchan: cannot write standard output: No space left on device\n")
+
+    def test_a_signal_while_nobody_reads(self):
+        """It waits in a write, and what comes of that is no failure to write."""
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            process = subprocess.Popen([BIN, "exec", "--", "cat", "/dev/zero"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, env=CLEAN)
+            waiting = bytearray(4)
+            while int.from_bytes(waiting, sys.byteorder) < 65536: # the pipe is full
+                fcntl.ioctl(process.stdout, termios.FIONREAD, waiting)
+                time.sleep(0.01)
+            process.send_signal(number)
+            with process.stdout:
+                self.assertEqual(process.wait(20), 128 + number)
+            with process.stderr:
+                self.assertEqual(process.stderr.read(), b"")
 
     def test_closed_descriptors(self):
         self.assertEqual(self.shell("exec $B --version <&- 2>&-").returncode, 0)

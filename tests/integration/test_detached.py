@@ -310,6 +310,27 @@ class Clients(Case):
             rest, _ = follow.communicate(timeout=20)
             self.assertEqual((len(rest), rest[-5:], follow.returncode), (700005, b"last\n", 0))
 
+    def test_who_follows_hears_that_the_holder_was_killed(self):
+        id = self.create()
+        follow = subprocess.Popen([BIN, "sandbox", "logs", "--follow", id], env=CLEAN, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE)
+        sandbox("exec", id, "--", "echo", "seen")
+        self.assertEqual(follow.stdout.readline(), b"seen\n")
+        os.kill(holder_of(id), signal.SIGKILL)
+        _, words = follow.communicate(timeout=20)
+        self.assertEqual(follow.returncode, 125, words)
+        self.assertIn(b"barchan: ", words)
+
+    def test_what_is_lost_of_a_log_is_told_once(self):
+        id = self.create()
+        follow = subprocess.Popen([BIN, "sandbox", "logs", "--follow", id], env=CLEAN, stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.PIPE)
+        sandbox("exec", id, "--", "sh", "-c", "yes | head -c 100000000")
+        sandbox("kill", id)
+        _, words = follow.communicate(timeout=20)
+        self.assertEqual(follow.returncode, 0, words)
+        self.assertLess(words.count(b"\n"), 100)
+
     def test_a_client_that_does_not_read_holds_nobody_up(self):
         id = self.create()
         slow = subprocess.Popen([BIN, "sandbox", "exec", id, "--", "cat", "/dev/zero"], env=CLEAN,

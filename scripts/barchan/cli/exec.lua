@@ -168,7 +168,7 @@ local function streamed(sbx, request, with_input)
   local pump = with_input and core.task.spawn(pump_input, stream, state)
   local function read() return stream.handle:read() end -- what could not be started is told by its result
   for name, chunk in read do
-    if name == "out" then out(chunk) else io.stderr:write(chunk) end
+    if name == "out" then out(chunk) else ui.err(chunk) end
   end
   if pump then pump:cancel() end
   return assert(stream:result()), state

@@ -244,24 +244,31 @@ local function show_logs(entries, as_json)
     elseif entry.stream == "out" then
       out(entry.data)
     else
-      io.stderr:write(entry.data)
+      ui.err(entry.data)
     end
   end
 end
+
+-- Ends that nobody asked for.
+local BROKEN = { host_gone = true, crashed = true, protocol_error = true, oom = true }
 
 function actions.logs(words)
   local given, rest = args.parse(words, { follow = { type = "flag" }, json = { type = "flag" } })
   local sbx <close>, err = connect_only(rest)
   if not sbx then return fail(err) end
-  local cursor = 0
+  local cursor, lost, told = 0, 0, 0
   while true do
     local entries, next_cursor, dropped = sbx:logs(cursor, { follow = given.follow })
-    if not entries then
-      if given.follow and sbx:status().state == "ended" then return 0 end
-      return fail(next_cursor)
+    lost = lost + (dropped or 0)
+    if lost > 0 and (not entries or not given.follow or os.time() > told) then -- not each of many
+      told = os.time()
+      io.stderr:write(("barchan: %d bytes before these are no longer kept\n"):format(lost))
+      lost = 0
     end
-    if dropped > 0 then
-      io.stderr:write(("barchan: %d bytes before these are no longer kept\n"):format(dropped))
+    if not entries then
+      local ended = given.follow and sbx:status().end_reason
+      if ended and not BROKEN[ended] then return 0 end
+      return fail(next_cursor)
     end
     show_logs(entries, given.json)
     cursor = next_cursor

@@ -6,12 +6,24 @@ local task = require "barchan.task"
 
 local ui = {}
 
---- Writes to standard output; a full disk or a closed descriptor ends the command with the reason.
-function ui.out(...)
-  local ok, problem = io.stdout:write(...)
-  if ok then ok, problem = io.stdout:flush() end
-  if not ok then error("cannot write standard output: " .. tostring(problem), 0) end
+local EINTR = 4
+
+local function put(file, name, ...)
+  local ok, problem, code = file:write(...)
+  if ok then ok, problem, code = file:flush() end
+  if ok then return end
+  if code == EINTR then
+    error(core.util.error { code = "cancelled", message = "interrupted", retryable = false }, 0)
+  end
+  error(("cannot write standard %s: %s"):format(name, problem), 0)
 end
+
+--- Writes to standard output; a full disk or a closed descriptor ends the command with the reason.
+function ui.out(...) put(io.stdout, "output", ...) end
+
+--- The same for what a command has written to standard error. (What this program itself has to say is said
+--- as well as that is possible.)
+function ui.err(...) put(io.stderr, "error", ...) end
 
 local FRAMES = { "⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏" }
 
