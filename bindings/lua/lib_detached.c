@@ -5,6 +5,7 @@
 #include <string.h>
 #include <barchan/detached.h>
 #include "errors.h"
+#include "sandbox/holder.h"
 
 #define CREATE_META "barchan.core.detached_create"
 #define LOGS_META "barchan.core.logs"
@@ -21,34 +22,64 @@ struct create {
     bl_call call; /* first */
     int failed;
     char id[24];
+    int claim; /* -1: none, or no longer */
     barchan_error err;
 };
 
-static void on_created(const char *id, const barchan_error *err, void *ud)
+static void on_made(const char *id, int claim, const barchan_error *err, void *ud)
 {
     bl_link *link = ud;
     struct create *self = link->owner;
     free(link);
-    if (self == NULL) return;
+    if (self == NULL) { /* nobody waits any more */
+        if (id != NULL) bc_claim_drop(claim);
+        return;
+    }
     self->call.link = NULL;
     self->failed = err != NULL;
     if (err != NULL) self->err = *err;
-    if (id != NULL) snprintf(self->id, sizeof self->id, "%s", id);
+    if (id != NULL) {
+        snprintf(self->id, sizeof self->id, "%s", id);
+        self->claim = claim;
+    }
     bl_op_ready(&self->call.op);
+}
+
+static void drop_claim(struct create *self)
+{
+    if (self->claim >= 0) bc_claim_drop(self->claim);
+    self->claim = -1;
 }
 
 static void cancel_create(bl_op *op)
 {
-    bl_link_drop(&((struct create *)op)->call.link);
+    struct create *self = (struct create *)op;
+    bl_link_drop(&self->call.link);
+    drop_claim(self);
     bl_op_unref(op);
 }
 
 static int finish_create(lua_State *L, bl_op *op)
 {
     struct create *self = (struct create *)op;
+    lua_rawgeti(L, LUA_REGISTRYINDEX, op->self_ref);
     bl_op_unref(op);
     if (self->failed) return bl_fail(L, &self->err);
     lua_pushstring(L, self->id);
+    lua_insert(L, -2);
+    return 2;
+}
+
+/* claim:keep() -> true | nil, err */
+static int l_claim_keep(lua_State *L)
+{
+    struct create *self = luaL_checkudata(L, 1, CREATE_META);
+    barchan_error err;
+    if (self->claim < 0) bl_misuse(L, "the claim is closed");
+    int claim = self->claim;
+    self->claim = -1;
+    if (bc_claim_keep(claim, &err) < 0) return bl_fail(L, &err);
+    lua_pushboolean(L, 1);
     return 1;
 }
 
@@ -57,6 +88,7 @@ static int l_create_gc(lua_State *L)
     struct create *self = luaL_checkudata(L, 1, CREATE_META);
     bl_op_detach(&self->call.op);
     bl_link_drop(&self->call.link);
+    drop_claim(self);
     return 0;
 }
 
@@ -71,8 +103,9 @@ int bl_detached_create(lua_State *L)
     lua_settop(L, 1);
     struct create *self = bl_call_new(L, sizeof *self, CREATE_META, cancel_create);
     barchan_error err;
-    if (barchan_detached_create_start(self->call.op.state->rt, &options, on_created,
-                                      self->call.link, &err) < 0) {
+    self->claim = -1;
+    if (bc_detached_create_start(self->call.op.state->rt, &options, on_made, self->call.link,
+                                 &err) < 0) {
         return bl_call_failed(L, &self->call, &err);
     }
     bl_link_given(self->call.link);
@@ -271,8 +304,9 @@ int bl_sandbox_hold(lua_State *L)
 void bl_open_detached(lua_State *L)
 {
     static const luaL_Reg none[] = {{NULL, NULL}};
+    static const luaL_Reg claim[] = {{"keep", l_claim_keep}, {NULL, NULL}};
     static const luaL_Reg hold[] = {{"wait", l_hold_wait}, {NULL, NULL}};
-    bl_new_class(L, CREATE_META, none, l_create_gc, NULL);
+    bl_new_class(L, CREATE_META, claim, l_create_gc, NULL);
     bl_new_class(L, LOGS_META, none, l_logs_gc, NULL);
     bl_new_class(L, HOLD_META, hold, l_hold_gc, NULL);
 }

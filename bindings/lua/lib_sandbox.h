@@ -62,8 +62,9 @@ void bl_open_sandbox_network(lua_State *L);
 
 /* lib_detached.c */
 void bl_check_detached(lua_State *L); /* throws in engines that may not have them */
-int bl_detached_create(
-    lua_State *L);                 /* detached_create(profile as JSON, seconds) -> id | nil, err */
+/* detached_create(profile as JSON, seconds) -> id, claim | nil, err; who closes the claim without
+ * claim:keep() ends the sandbox */
+int bl_detached_create(lua_State *L);
 int bl_detached_ids(lua_State *L); /* detached_ids() -> ids, how many stale ones went | nil, err */
 int bl_sandbox_logs(
     lua_State *L); /* sandbox:logs(cursor, follow) -> entries, next, dropped | nil, err */

@@ -17,6 +17,7 @@
 #include "base/json_view.h"
 #include "base/limits.h"
 #include "held_dir.h"
+#include "holder.h"
 #include "internal.h"
 #include "runtime/child.h"
 
@@ -32,21 +33,45 @@ struct start {
     bc_watch *watch;
     bc_timer *timer;
     bc_buf profile, answer;
-    barchan_detached_fn done;
+    bc_detached_made_fn made;
     void *ud;
 };
+
+/* ---- the claim ---- */
+
+void bc_claim_drop(int claim)
+{
+    close(claim);
+}
+
+static void put_in_context(barchan_error *err)
+{
+    bc_error_context(err, "create a detached sandbox");
+    bc_error_where(err, "detached.create");
+}
+
+int bc_claim_keep(int claim, barchan_error *err)
+{
+    bool told = send(claim, "+", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+    close(claim);
+    if (told) return 0;
+    bc_error_set(err, BARCHAN_ELOST, "its holder has ended");
+    put_in_context(err);
+    return BARCHAN_ELOST;
+}
 
 /* ---- the end ---- */
 
 static void finish(struct start *start, const char *id, const barchan_error *why)
 {
-    barchan_detached_fn done = start->done;
+    bc_detached_made_fn made = start->made;
     void *ud = start->ud;
+    int claim = id == NULL ? -1 : start->fd;
     barchan_error err;
+    if (id != NULL) start->fd = -1;
     if (why != NULL) {
         err = *why;
-        bc_error_context(&err, "create a detached sandbox");
-        bc_error_where(&err, "detached.create");
+        put_in_context(&err);
     }
     bc_resident_remove(&start->resident);
     bc_watch_close(start->watch);
@@ -56,7 +81,7 @@ static void finish(struct start *start, const char *id, const barchan_error *why
     bc_buf_clear(&start->profile);
     bc_buf_clear(&start->answer);
     free(start);
-    if (done != NULL) done(id, why == NULL ? NULL : &err, ud);
+    if (made != NULL) made(id, claim, why == NULL ? NULL : &err, ud);
 }
 
 static int code_of(const char *name)
@@ -74,7 +99,7 @@ static void read_answer(struct start *start)
     bc_json_view(&answer, bc_buf_data(&start->answer), start->answer.len, 0, NULL);
     const char *id = bc_json_get_string(answer, "id", NULL);
     const char *words = bc_json_get_string(answer, "error", NULL);
-    if (bc_held_id_is_valid(id) && send(start->fd, "+", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1) {
+    if (bc_held_id_is_valid(id)) {
         finish(start, id, NULL);
         return;
     }
@@ -242,12 +267,11 @@ static int open_start(struct start *start, const barchan_detached_options *optio
     return rc;
 }
 
-int barchan_detached_create_start(barchan_runtime *rt, const barchan_detached_options *given,
-                                  barchan_detached_fn done, void *ud, barchan_error *err)
+int bc_detached_create_start(barchan_runtime *rt, const barchan_detached_options *given,
+                             bc_detached_made_fn made, void *ud, barchan_error *err)
 {
     barchan_detached_options options;
     int rc = bc_runtime_check(rt, err);
-    if (rc == 0 && done == NULL) rc = bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
     if (rc == 0) rc = bc_options_copy(&options, sizeof options, given, err);
     if (rc == 0 && options.timeout_ms < 0) {
         rc = bc_error_set(err, BARCHAN_EINVAL, "timeout_ms is negative");
@@ -264,11 +288,41 @@ int barchan_detached_create_start(barchan_runtime *rt, const barchan_detached_op
         if (rc < 0) finish(start, NULL, NULL);
     }
     if (rc < 0) {
-        bc_error_context(err, "create a detached sandbox");
-        bc_error_where(err, "detached.create");
+        put_in_context(err);
         return rc;
     }
-    start->done = done;
+    start->made = made;
     start->ud = ud;
     return 0;
+}
+
+/* ---- for whoever keeps it at once ---- */
+
+struct asked {
+    barchan_detached_fn done;
+    void *ud;
+};
+
+static void keep_it(const char *id, int claim, const barchan_error *err, void *ud)
+{
+    struct asked asked = *(struct asked *)ud;
+    barchan_error lost;
+    free(ud);
+    if (id != NULL && bc_claim_keep(claim, &lost) < 0) {
+        id = NULL;
+        err = &lost;
+    }
+    asked.done(id, err, asked.ud);
+}
+
+int barchan_detached_create_start(barchan_runtime *rt, const barchan_detached_options *options,
+                                  barchan_detached_fn done, void *ud, barchan_error *err)
+{
+    if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
+    struct asked *asked = malloc(sizeof *asked);
+    if (asked == NULL) return bc_error_nomem(err);
+    *asked = (struct asked){done, ud};
+    int rc = bc_detached_create_start(rt, options, keep_it, asked, err);
+    if (rc < 0) free(asked);
+    return rc;
 }

@@ -349,10 +349,14 @@ local function create_detached(asked)
   given.network, err = network.resolved(given.network)
   if err then return nil, err end
   local json = next(given) and core.json.encode(given) or "{}"
-  local id
-  id, err = core.sandbox.detached_create(json, asked.timeout)
-  if not id then return nil, err end
-  return core.sandbox.connect(id)
+  local id, claim = core.sandbox.detached_create(json, asked.timeout)
+  if not id then return nil, claim end
+  local _ <close> = claim -- a sandbox that nobody can be told of is none
+  local handle, problem = core.sandbox.connect(id)
+  if not handle then return nil, problem end
+  local kept, lost = claim:keep()
+  if not kept then return nil, lost end
+  return handle
 end
 
 -- As the core reads it.

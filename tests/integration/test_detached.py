@@ -146,6 +146,21 @@ class Commands(Case):
                 eventually(lambda: ids() == before, "one is left")
         os.close(nobody_reads)
 
+    def test_one_that_a_signal_comes_in_between_is_told_of_or_none(self):
+        def ids():
+            return {status["id"] for status in all_listed()}
+
+        before, told = ids(), set()
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            for delay in range(0, 60, 3):
+                process = subprocess.Popen([BIN, "sandbox", "create"], stdout=subprocess.PIPE, env=CLEAN)
+                time.sleep(delay / 1000)
+                process.send_signal(number)
+                told |= set(process.communicate(timeout=20)[0].decode().split())
+        for id in told:
+            self.addCleanup(sandbox, "kill", id)
+        eventually(lambda: ids() == before | told, "one is left")
+
     def test_the_profile(self):
         id = self.create("--env", "WHO=profile", "--limits", "pids=40,wall=1", "--lease", "300")
         self.says(["exec", id, "--", "sh", "-c", "echo $WHO"], b"profile\n")
