@@ -146,15 +146,6 @@ bool bc_intercept_shake(bc_intercept *x)
 
 /* ---- bytes ---- */
 
-static bc_response_ending ending_of(const bc_intercept *x, int what, unsigned long error)
-{
-    if (x->key_updates > BC_INTERCEPT_KEY_UPDATES) return BC_ENDED_BROKEN;
-    if (what == SSL_ERROR_ZERO_RETURN) return BC_ENDED_WELL;
-    bool silent = ERR_GET_LIB(error) == ERR_LIB_SSL &&
-                  ERR_GET_REASON(error) == SSL_R_UNEXPECTED_EOF_WHILE_READING;
-    return silent ? BC_ENDED_SILENTLY : BC_ENDED_BROKEN;
-}
-
 int bc_intercept_read(bc_intercept *x, int side, char *to, size_t room)
 {
     size_t n = 0;
@@ -163,12 +154,11 @@ int bc_intercept_read(bc_intercept *x, int side, char *to, size_t room)
     int rc = SSL_read_ex(x->ssl[side], to, room, &n);
     if (rc == 1) return (int)n;
     int what = SSL_get_error(x->ssl[side], rc);
-    unsigned long error = ERR_peek_error();
     ERR_clear_error();
     if (what == SSL_ERROR_WANT_READ || what == SSL_ERROR_WANT_WRITE) return 0;
     x->ended[side] = true;
-    x->ending[side] = ending_of(x, what, error);
-    return -1;
+    bool goodbye = what == SSL_ERROR_ZERO_RETURN && x->key_updates <= BC_INTERCEPT_KEY_UPDATES;
+    return goodbye ? -1 : -2;
 }
 
 int bc_intercept_write(bc_intercept *x, int side, const char *data, size_t len)

@@ -38,12 +38,11 @@
 typedef struct bc_intercept {
     bc_relay *relay;
     bc_bound_host *host;
-    SSL *ssl[2];                  /* INNER: the server that the program sees; OUTER: a client */
-    BIO *in[2], *out[2];          /* theirs: encrypted bytes from and to a socket */
-    bool up[2];                   /* its handshake is over */
-    bool ended[2];                /* nothing more is read there */
-    bc_response_ending ending[2]; /* and how that ended */
-    char failed[256];             /* why the server cannot be talked to */
+    SSL *ssl[2];         /* INNER: the server that the program sees; OUTER: a client */
+    BIO *in[2], *out[2]; /* theirs: encrypted bytes from and to a socket */
+    bool up[2];          /* its handshake is over */
+    bool ended[2];       /* nothing more is read there */
+    char failed[256];    /* why the server cannot be talked to */
     bc_request_stream requests;
     bc_buf request;       /* of the program's, not passed on yet */
     bc_redactor strays;   /* placeholders in bodies */
@@ -72,7 +71,7 @@ int bc_intercept_create(bc_intercept **out, bc_relay *relay, bc_bound_host *host
 void bc_intercept_destroy(bc_intercept *intercept); /* NULL is ignored */
 /* Goes on with the handshakes. False: the relay was closed. */
 bool bc_intercept_shake(bc_intercept *intercept);
-/* Plain bytes: how many, 0 none now, negative no more, as `ending` says. */
+/* Plain bytes: how many, 0 none now, -1 it said goodbye, -2 it broke off. */
 int bc_intercept_read(bc_intercept *intercept, int side, char *to, size_t room);
 /* Negative: it cannot go on. */
 int bc_intercept_write(bc_intercept *intercept, int side, const char *data, size_t len);

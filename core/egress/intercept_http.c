@@ -265,7 +265,7 @@ static void write_answer(bc_intercept *x)
 
 /* The server says no more: between two answers, or at the end of one that has no length. One that
  * is cut off must look like that to the program, too. */
-static void end_outside(bc_intercept *x)
+static void end_outside(bc_intercept *x, bool goodbye)
 {
     /* It had waited long enough for another request, as one came: programs try again. */
     if (bc_response_is_silent(&x->response) && x->response.answers > 0) {
@@ -273,7 +273,7 @@ static void end_outside(bc_intercept *x)
         say_goodbye(x);
         return;
     }
-    if (bc_response_end(&x->response, x->ending[OUTER], &x->answer) < 0) {
+    if (bc_response_end(&x->response, !goodbye, &x->answer) < 0) {
         fail(x, x->response.why);
         return;
     }
@@ -304,7 +304,7 @@ static bool pass_answers(bc_intercept *x)
         if (n == 0) break;
         moved = true;
         if (n < 0) {
-            end_outside(x);
+            end_outside(x, n == -1);
         } else {
             pass_answer(x, plain, (size_t)n);
             bc_secret_wipe(plain, (size_t)n); /* a value may have been in it */

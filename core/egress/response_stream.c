@@ -428,15 +428,11 @@ bool bc_response_is_silent(const bc_response_stream *stream)
            stream->interim == 0;
 }
 
-int bc_response_end(bc_response_stream *stream, bc_response_ending ending, bc_buf *out)
+int bc_response_end(bc_response_stream *stream, bool cut_off, bc_buf *out)
 {
     if (!stream->waiting) return 0;
     if (stream->state != UNTIL_END) return refuse(stream, "the server ended within its answer");
-    if (ending == BC_ENDED_BROKEN) return break_off(stream, "the server's answer broke off");
-    /* What is held back may be the beginning of a value, whose rest did not come. */
-    if (ending == BC_ENDED_SILENTLY && stream->redactor.held_len > 0) {
-        return break_off(stream, "the server's answer has no length and no goodbye of TLS "
-                                 "(close_notify): its last words may be cut off");
-    }
-    return end_body(stream, out);
+    if (!cut_off) return end_body(stream, out);
+    return break_off(stream, "the server's answer has no length and ended without TLS's goodbye "
+                             "(close_notify): it may have been cut off");
 }

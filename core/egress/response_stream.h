@@ -20,13 +20,6 @@
 /* Heads with 1xx before the one that counts. */
 #define BC_RESPONSE_MAX_INTERIM 16
 
-/* How a server says no more. */
-typedef enum bc_response_ending {
-    BC_ENDED_WELL = 0,     /* with TLS's goodbye */
-    BC_ENDED_SILENTLY = 1, /* its connection ended without one */
-    BC_ENDED_BROKEN = 2    /* with bytes that are no TLS, or an alert */
-} bc_response_ending;
-
 typedef struct bc_response_stream {
     bc_redactor redactor;
     bc_buf line; /* a head, or a line of the framing, that is not whole yet */
@@ -65,7 +58,8 @@ int bc_response_mask(bc_response_stream *stream, bc_patterns *patterns, bc_buf *
 int bc_response_feed(bc_response_stream *stream, const char *data, size_t len, bc_buf *out);
 /* A request waits, and not a byte of its answer has come. */
 bool bc_response_is_silent(const bc_response_stream *stream);
-/* The server says no more. Negative: in the midst of an answer, or in what may be. */
-int bc_response_end(bc_response_stream *stream, bc_response_ending ending, bc_buf *out);
+/* The server says no more; cut_off: without TLS's goodbye. Negative: in the midst of an answer, or
+ * in what may be. */
+int bc_response_end(bc_response_stream *stream, bool cut_off, bc_buf *out);
 
 #endif

@@ -16,7 +16,7 @@ static int run(bc_patterns *patterns, const char *data, size_t len, size_t piece
     bc_response_expect(&stream, false, false);
     for (size_t at = 0; rc == 0 && at < len; at += piece)
         rc = bc_response_feed(&stream, data + at, len - at < piece ? len - at : piece, out);
-    if (rc == 0) rc = bc_response_end(&stream, BC_ENDED_WELL, out);
+    if (rc == 0) rc = bc_response_end(&stream, false, out);
     if (rc < 0) CLAIM(stream.why != NULL);
     bc_response_clear(&stream);
     return rc;

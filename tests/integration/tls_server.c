@@ -158,10 +158,9 @@ static int answer(struct peer *peer, SSL *ssl, const char *request, size_t len)
         put(ssl, value, strlen(value) - 2);
         SSL_set_quiet_shutdown(ssl, 1);
         return END;
-    } else if (strncmp(path, "/silent", 7) == 0) { /* many a small server is one of these */
+    } else if (strncmp(path, "/endless", 8) == 0) { /* many a small server is one of these */
         put_text(ssl, "HTTP/1.0 200 OK\r\n\r\n{\"items\": [1, 2],\n \"next\": null}");
-        if (strncmp(path, "/silent/line", 12) == 0) put_text(ssl, "\n");
-        SSL_set_quiet_shutdown(ssl, 1);
+        SSL_set_quiet_shutdown(ssl, strncmp(path, "/endless/silent", 15) == 0);
         return END;
     } else if (strncmp(path, "/hurried", 8) == 0) {
         authorization(request, value, sizeof value);

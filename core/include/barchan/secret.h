@@ -55,9 +55,10 @@
  *
  * An answer without a length is passed on in chunks, so that a program sees whether it is whole:
  * where it was broken off, the last chunk is missing, which clients report (curl: 18), and there is
- * an event BARCHAN_NETWORK_FAILED that says why. That is so, too, for a server that ends such an
- * answer in the midst of a line and its connection without TLS's goodbye (close_notify): its last
- * words may be cut off. A server that gives a Content-Length, or says goodbye, is read to its end.
+ * an event BARCHAN_NETWORK_FAILED that says why. That is so, too, where a server ends such an
+ * answer without TLS's goodbye (close_notify), for it may have been cut off; most clients do not
+ * mind that where nobody stands in the middle. A server that gives a Content-Length, or says
+ * goodbye, is read to its end.
  *
  * Answers. They have every byte of a value, and of its base64 forms but for characters that hold
  * bits of what stands beside it, replaced by '*'; those with a content coding, a part only, or in
