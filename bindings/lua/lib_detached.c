@@ -22,17 +22,17 @@ struct create {
     bl_call call; /* first */
     int failed;
     char id[24];
-    int claim; /* -1: none, or no longer */
+    int has_claim, claim_fd;
     barchan_error err;
 };
 
-static void on_made(const char *id, int claim, const barchan_error *err, void *ud)
+static void on_made(const char *id, int claim_fd, const barchan_error *err, void *ud)
 {
     bl_link *link = ud;
     struct create *self = link->owner;
     free(link);
     if (self == NULL) { /* nobody waits any more */
-        if (id != NULL) bc_claim_drop(claim);
+        if (id != NULL) bc_claim_drop(claim_fd);
         return;
     }
     self->call.link = NULL;
@@ -40,15 +40,16 @@ static void on_made(const char *id, int claim, const barchan_error *err, void *u
     if (err != NULL) self->err = *err;
     if (id != NULL) {
         snprintf(self->id, sizeof self->id, "%s", id);
-        self->claim = claim;
+        self->claim_fd = claim_fd;
+        self->has_claim = 1;
     }
     bl_op_ready(&self->call.op);
 }
 
 static void drop_claim(struct create *self)
 {
-    if (self->claim >= 0) bc_claim_drop(self->claim);
-    self->claim = -1;
+    if (self->has_claim) bc_claim_drop(self->claim_fd);
+    self->has_claim = 0;
 }
 
 static void cancel_create(bl_op *op)
@@ -75,10 +76,9 @@ static int l_claim_keep(lua_State *L)
 {
     struct create *self = luaL_checkudata(L, 1, CREATE_META);
     barchan_error err;
-    if (self->claim < 0) bl_misuse(L, "the claim is closed");
-    int claim = self->claim;
-    self->claim = -1;
-    if (bc_claim_keep(claim, &err) < 0) return bl_fail(L, &err);
+    if (!self->has_claim) bl_misuse(L, "the claim is closed");
+    self->has_claim = 0;
+    if (bc_claim_keep(self->claim_fd, &err) < 0) return bl_fail(L, &err);
     lua_pushboolean(L, 1);
     return 1;
 }
@@ -103,7 +103,6 @@ int bl_detached_create(lua_State *L)
     lua_settop(L, 1);
     struct create *self = bl_call_new(L, sizeof *self, CREATE_META, cancel_create);
     barchan_error err;
-    self->claim = -1;
     if (bc_detached_create_start(self->call.op.state->rt, &options, on_made, self->call.link,
                                  &err) < 0) {
         return bl_call_failed(L, &self->call, &err);

@@ -39,9 +39,9 @@ struct start {
 
 /* ---- the claim ---- */
 
-void bc_claim_drop(int claim)
+void bc_claim_drop(int claim_fd)
 {
-    close(claim);
+    close(claim_fd);
 }
 
 static void put_in_context(barchan_error *err)
@@ -50,10 +50,10 @@ static void put_in_context(barchan_error *err)
     bc_error_where(err, "detached.create");
 }
 
-int bc_claim_keep(int claim, barchan_error *err)
+int bc_claim_keep(int claim_fd, barchan_error *err)
 {
-    bool told = send(claim, "+", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
-    close(claim);
+    bool told = send(claim_fd, "+", 1, MSG_NOSIGNAL | MSG_DONTWAIT) == 1;
+    close(claim_fd);
     if (told) return 0;
     bc_error_set(err, BARCHAN_ELOST, "its holder has ended");
     put_in_context(err);
@@ -66,7 +66,7 @@ static void finish(struct start *start, const char *id, const barchan_error *why
 {
     bc_detached_made_fn made = start->made;
     void *ud = start->ud;
-    int claim = id == NULL ? -1 : start->fd;
+    int claim_fd = id == NULL ? -1 : start->fd;
     barchan_error err;
     if (id != NULL) start->fd = -1;
     if (why != NULL) {
@@ -81,7 +81,7 @@ static void finish(struct start *start, const char *id, const barchan_error *why
     bc_buf_clear(&start->profile);
     bc_buf_clear(&start->answer);
     free(start);
-    if (made != NULL) made(id, claim, why == NULL ? NULL : &err, ud);
+    if (made != NULL) made(id, claim_fd, why == NULL ? NULL : &err, ud);
 }
 
 static int code_of(const char *name)
@@ -303,12 +303,12 @@ struct asked {
     void *ud;
 };
 
-static void keep_it(const char *id, int claim, const barchan_error *err, void *ud)
+static void keep_it(const char *id, int claim_fd, const barchan_error *err, void *ud)
 {
     struct asked asked = *(struct asked *)ud;
     barchan_error lost;
     free(ud);
-    if (id != NULL && bc_claim_keep(claim, &lost) < 0) {
+    if (id != NULL && bc_claim_keep(claim_fd, &lost) < 0) {
         id = NULL;
         err = &lost;
     }
@@ -318,11 +318,15 @@ static void keep_it(const char *id, int claim, const barchan_error *err, void *u
 int barchan_detached_create_start(barchan_runtime *rt, const barchan_detached_options *options,
                                   barchan_detached_fn done, void *ud, barchan_error *err)
 {
-    if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
     struct asked *asked = malloc(sizeof *asked);
-    if (asked == NULL) return bc_error_nomem(err);
-    *asked = (struct asked){done, ud};
-    int rc = bc_detached_create_start(rt, options, keep_it, asked, err);
+    int rc = asked == NULL ? bc_error_nomem(err) : 0;
+    if (rc == 0 && done == NULL) rc = bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
+    if (rc < 0) {
+        put_in_context(err);
+    } else {
+        *asked = (struct asked){done, ud};
+        rc = bc_detached_create_start(rt, options, keep_it, asked, err);
+    }
     if (rc < 0) free(asked);
     return rc;
 }

@@ -355,7 +355,10 @@ local function create_detached(asked)
   local handle, problem = core.sandbox.connect(id)
   if not handle then return nil, problem end
   local kept, lost = claim:keep()
-  if not kept then return nil, lost end
+  if not kept then
+    handle:close()
+    return nil, lost
+  end
   return handle
 end
 
