@@ -46,12 +46,14 @@
 /* Instructions between two looks at the clock: some microseconds, but each may be the copy of a
  * long string. */
 #define BL_LOOK_EVERY 1000
-/* Of what is large, so much is gone through by each of them without that being long; where there is
- * more, looks are closer together, but for what they cost. */
+/* An instruction that goes through so many bytes takes some ten microseconds: with more of them in
+ * large blocks, looks are closer together. */
 #define BL_LOOK_BYTES ((size_t)512 << 10)
+/* But no closer than that: a look costs as much as some ten instructions. */
 #define BL_LOOK_LEAST 8
+/* From here on a block is one that could be long to go through; most scripts never have one. */
 #define BL_LARGE_BYTES ((size_t)64 << 10)
-/* What handlers that catch the watchdog's first stop may still do. */
+/* What handlers that catch the watchdog's first stop may still do, where nothing is large. */
 #define BL_GRACE_INSTRUCTIONS 1000
 #define BL_GRACE_US 10000
 /* For closing what a stopped task left open, and for coming to an end when cancelled: of all tasks

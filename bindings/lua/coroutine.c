@@ -171,14 +171,21 @@ static int l_wrap(lua_State *L)
 static int l_close(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTHREAD);
-    if (bl_is_waiting(L, lua_tothread(L, 1))) {
+    lua_State *co = lua_tothread(L, 1);
+    if (bl_is_waiting(L, co)) {
         return luaL_error(L, "cannot close a coroutine that waits: cancel its task");
     }
+    bl_watchdog_look(L);
+    bl_watchdog_pass_on(L, co);
     lua_settop(L, 1);
     lua_pushvalue(L, lua_upvalueindex(1));
     lua_insert(L, 1);
-    lua_call(L, 1, LUA_MULTRET);
-    return lua_gettop(L);
+    bl_state *state = bl_state_of(L);
+    bl_passing passing = {L, co, state->passing}; /* what it left to be closed runs in it */
+    state->passing = &passing;
+    int status = bl_call_plain(L, 1, LUA_MULTRET);
+    state->passing = passing.outer;
+    return status == LUA_OK ? lua_gettop(L) : lua_error(L);
 }
 
 void bl_push_coroutine_library(lua_State *L)

@@ -77,15 +77,18 @@ int bl_engine_protect(barchan_engine *engine, lua_CFunction fn, void *ud, barcha
     lua_pushlightuserdata(L, ud);
     bl_state *state = engine->state;
     bl_task *before = state != NULL ? state->current : NULL;
+    struct bl_passing *passing = state != NULL ? state->passing : NULL;
     bl_slice outer;
     if (state != NULL) {
         state->current = NULL; /* inside a host's callback a task may run: this is not part of it */
+        state->passing = NULL;
         outer = bl_watchdog_begin(state, NULL);
     }
     int status = bl_call(L, 1, 0);
     if (state != NULL) {
         bl_watchdog_end(state, &outer);
         state->current = before;
+        state->passing = passing;
     }
     if (status == LUA_OK) return 0;
     barchan_error thrown;

@@ -208,12 +208,15 @@ void bl_task_ended(bl_task *task, int status, int nresults)
     if (task->on_end != NULL) task->on_end(task, task->co, status, nresults, task->ud);
     /* Runs what the coroutine left to be closed; its own errors have nowhere to go. */
     bl_task *before = state->current;
+    struct bl_passing *passing = state->passing;
     state->current = task;
+    state->passing = NULL;
     bl_slice outer = bl_watchdog_begin(state, NULL);
     bl_watchdog_closing(state);
     reset_thread(task->co, state->L);
     bl_watchdog_end(state, &outer);
     state->current = before;
+    state->passing = passing;
     cancel_children(task);
     bl_task_wake_joiners(task);
     barchan_cancel_release(task->token);

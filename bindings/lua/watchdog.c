@@ -294,6 +294,7 @@ int64_t bl_watchdog_end(bl_state *state, const bl_slice *outer)
 void bl_watchdog_closing(bl_state *state)
 {
     const void *error = state->slice.limit_error;
+    if (state->current != NULL) keep_pace(state, state->current->co);
     count_end(state);
     state->slice = (bl_slice){.is_closing = state->slice.is_closing};
     begin_end(state, bc_clock_us(), error != NULL ? error : &end_error_key);

@@ -37,8 +37,9 @@
  * has a millisecond or two, so that thousands of them take seconds), and then it is stopped. So are
  * the tasks that it has spawned. A task that only gives others a turn, by coroutine.yield, ends
  * there: what it left to be closed is closed, and no handler is called. Where scripts of the safe
- * library hold strings of many megabytes, an instruction can take long: a stop may come some tenths
- * of a second later.
+ * library hold strings of many megabytes, an instruction can take long: with up to 64 MB of memory
+ * a stop may come a second later, with more memory the later. (Such scripts are looked at so often
+ * that they run at half of their speed.)
  *
  * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call
  * anything but blocking functions and barchan_engine_destroy.
