@@ -219,13 +219,13 @@ function Model:turns(asked)
   options.check("turns", asked, turns_spec)
   local list = conversation(asked)
   if list == nil then misuse.throw("turns: option 'messages' is missing") end
-  local given = {}
-  for key, value in pairs(asked) do given[key] = value end
-  given.messages = list
-  local left, finished = given.max or 8, false
+  local left, finished = asked.max or 8, false
   return function()
     if finished or left <= 0 then return nil end
     left = left - 1
+    local given = {} -- as they are now
+    for key, value in pairs(asked) do given[key] = value end
+    given.messages = list
     local reply, err = complete(self, given)
     if not reply then error(err, 2) end
     table.insert(list, reply)

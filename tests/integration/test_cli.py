@@ -284,6 +284,17 @@ class Network(unittest.TestCase):
         self.assertNotIn(b"was refused", done.stderr)
 
 
+def is_full(pipe, seconds=20):
+    waiting, size = bytearray(4), fcntl.fcntl(pipe, fcntl.F_GETPIPE_SZ)
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        fcntl.ioctl(pipe, termios.FIONREAD, waiting)
+        if int.from_bytes(waiting, sys.byteorder) >= size:
+            return True
+        time.sleep(0.01)
+    return False
+
+
 class Output(unittest.TestCase):
     """What cannot be written is said, and is no success."""
 
@@ -311,10 +322,7 @@ class Output(unittest.TestCase):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             process = subprocess.Popen([BIN, "exec", "--", "cat", "/dev/zero"], stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, env=CLEAN)
-            waiting = bytearray(4)
-            while int.from_bytes(waiting, sys.byteorder) < 65536: # the pipe is full
-                fcntl.ioctl(process.stdout, termios.FIONREAD, waiting)
-                time.sleep(0.01)
+            self.assertTrue(is_full(process.stdout), process.poll())
             process.send_signal(number)
             with process.stdout:
                 self.assertEqual(process.wait(20), 128 + number)

@@ -340,10 +340,14 @@ class Clients(Case):
         id = self.create()
         follow = subprocess.Popen([BIN, "sandbox", "logs", "--follow", id], env=CLEAN, stdout=subprocess.DEVNULL,
                                   stderr=subprocess.PIPE)
-        sandbox("exec", id, "--", "sh", "-c", "yes | head -c 100000000")
+        sandbox("exec", id, "--", "sh", "-c", "yes | head -c 50000000")
+        follow.send_signal(signal.SIGSTOP)
+        sandbox("exec", id, "--", "sh", "-c", "yes | head -c 50000000")
+        follow.send_signal(signal.SIGCONT)
         sandbox("kill", id)
         _, words = follow.communicate(timeout=20)
         self.assertEqual(follow.returncode, 0, words)
+        self.assertIn(b"bytes in between are no longer kept", words)
         self.assertLess(words.count(b"\n"), 100)
 
     def test_a_client_that_does_not_read_holds_nobody_up(self):

@@ -262,7 +262,8 @@ function actions.logs(words)
     lost = lost + (dropped or 0)
     if lost > 0 and (not entries or not given.follow or os.time() > told) then -- not each of many
       told = os.time()
-      io.stderr:write(("barchan: %d bytes before these are no longer kept\n"):format(lost))
+      local where = given.follow and "in between" or "before these"
+      io.stderr:write(("barchan: %d bytes %s are no longer kept\n"):format(lost, where))
       lost = 0
     end
     if not entries then
