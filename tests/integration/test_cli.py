@@ -325,7 +325,8 @@ class Output(unittest.TestCase):
             self.assertTrue(is_full(process.stdout), process.poll())
             process.send_signal(number)
             with process.stdout:
-                self.assertEqual(process.wait(20), 128 + number)
+                # It was about to write when the signal came: then nothing interrupts that, and it is ended.
+                self.assertIn(process.wait(20), (128 + number, -number))
             with process.stderr:
                 self.assertEqual(process.stderr.read(), b"")
 
