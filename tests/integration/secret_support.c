@@ -114,3 +114,30 @@ int told(const char *words)
         count++;
     return count;
 }
+
+void put_raw(const char *program)
+{
+    static const char start[] =
+        "import os, re, socket, ssl, sys, time\n"
+        "PORT = int(sys.argv[1].rsplit(':', 1)[1])\n"
+        "HOST, TOKEN = f'served.example:{PORT}', os.environ['TOKEN']\n"
+        "def connect():\n"
+        "    global s\n"
+        "    s = ssl.create_default_context().wrap_socket(\n"
+        "        socket.create_connection(('served.example', PORT)),\n"
+        "        server_hostname='served.example')\n"
+        "def send(text): s.sendall(text.encode())\n"
+        "def receive(quiet=0.4):\n"
+        "    s.settimeout(quiet); got = b''\n"
+        "    try:\n"
+        "        while piece := s.recv(65536): got += piece\n"
+        "        return got.decode() + '<end>'\n"
+        "    except OSError: return got.decode()\n"
+        "def head(line, more=''):\n"
+        "    return f'{line} HTTP/1.1\\r\\nHost: {HOST}\\r\\n{more}\\r\\n'\n"
+        "def auth(): return f'Authorization: Bearer {TOKEN}\\r\\n'\n"
+        "connect()\n";
+    char text[8192];
+    snprintf(text, sizeof text, "%s%s", start, program);
+    file_put_text("/workspace/raw.py", text);
+}

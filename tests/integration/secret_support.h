@@ -34,4 +34,24 @@ int told(const char *words);
 /* The text of all events. */
 const char *all_events(void);
 
+#define AUTH "-H \"Authorization: Bearer $TOKEN\" "
+#define REAL "Authorization: Bearer " VALUE "\r\n"
+/* Writes raw.py, which sends what its program says over one connection: `send`, `receive` what has
+ * come after some time without more, TOKEN, HOST. */
+void put_raw(const char *program);
+/* TLS over memory, in which a program can say that it says no more, and read on. */
+#define BY_HAND                                                                           \
+    "i, o = ssl.MemoryBIO(), ssl.MemoryBIO()\n"                                           \
+    "c = ssl.create_default_context().wrap_bio(i, o, server_hostname='served.example')\n" \
+    "s = socket.create_connection(('served.example', PORT))\n"                            \
+    "def until(act, *words):\n"                                                           \
+    "    while True:\n"                                                                   \
+    "        try: return act(*words)\n"                                                   \
+    "        except ssl.SSLWantReadError: pass\n"                                         \
+    "        s.sendall(o.read()); i.write(s.recv(65536))\n"                               \
+    "def say_no_more():\n"                                                                \
+    "    try: c.unwrap()\n"                                                               \
+    "    except ssl.SSLWantReadError: s.sendall(o.read())\n"                              \
+    "until(c.do_handshake)\n"
+
 #endif

@@ -144,7 +144,7 @@ LAYERS = [
           STORM, ["nobody_is_asked_without_end"]),
     Layer("G126", "what may be a value's beginning does not pass where an answer breaks off",
           [("core/egress/response_stream.c", "if (!cut_off) return end_body(stream, out);", "return end_body(stream, out);")],
-          "sandbox/secret_stream", ["an_answer_that_breaks_off_in_a_value", "an_answer_that_ends_without_a_word"]),
+          "sandbox/secret_answers", ["an_answer_that_breaks_off_in_a_value", "an_answer_that_ends_without_a_word"]),
     Layer("G127", "values are not dumped", [(MEMORY, "    madvise(memory, len, MADV_DONTDUMP);\n", "")],
           "unit/egress_secret", ["values_are_in_no_core_dump"]),
     Layer("G127", "a child of the host has no values", [(MEMORY, "    madvise(memory, len, MADV_WIPEONFORK);\n", "")],
@@ -156,5 +156,5 @@ LAYERS = [
     Layer("G128", "what is masked keeps its length",
           [("core/egress/redactor.c", "memset(redactor->stars + end - p->len, 1, p->len);",
             "memset(redactor->stars + end - p->len, 1, p->len - 1);")],
-          "sandbox/secret_stream", ["its_length_can_be_learnt"]),
+          "sandbox/secret_answers", ["its_length_can_be_learnt"]),
 ]
