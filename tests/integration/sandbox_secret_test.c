@@ -6,9 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define AUTH "-H \"Authorization: Bearer $TOKEN\" "
-#define REAL "Authorization: Bearer " VALUE "\r\n"
-
 /* ---- where it is used ---- */
 
 START_TEST(the_server_gets_the_value_and_the_sandbox_a_placeholder)

@@ -34,11 +34,14 @@ int told(const char *words);
 /* The text of all events. */
 const char *all_events(void);
 
+/* What curl is given, and what the server gets. */
 #define AUTH "-H \"Authorization: Bearer $TOKEN\" "
 #define REAL "Authorization: Bearer " VALUE "\r\n"
+
 /* Writes raw.py, which sends what its program says over one connection: `send`, `receive` what has
  * come after some time without more, TOKEN, HOST. */
 void put_raw(const char *program);
+
 /* TLS over memory, in which a program can say that it says no more, and read on. */
 #define BY_HAND                                                                           \
     "i, o = ssl.MemoryBIO(), ssl.MemoryBIO()\n"                                           \
