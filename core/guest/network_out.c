@@ -77,6 +77,8 @@ static int add_address(int fd)
     return ask(fd, &request);
 }
 
+/* Whoever connects comes from the service's address. The kernel would take the one that is
+ * connected to, and where it also picked that port, a program would be connected to itself. */
 static int add_route(int fd, uint32_t address, uint32_t prefix)
 {
     struct request request;
@@ -89,6 +91,7 @@ static int add_route(int fd, uint32_t address, uint32_t prefix)
                                       .rtm_type = RTN_LOCAL};
     add_u32(&request, RTA_DST, htonl(address));
     add_u32(&request, RTA_OIF, LOOPBACK_INDEX);
+    add_u32(&request, RTA_PREFSRC, htonl(BC_NETWORK_SERVICE));
     return ask(fd, &request);
 }
 

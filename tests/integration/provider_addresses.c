@@ -94,13 +94,13 @@ START_TEST(a_closed_port_is_a_clear_error)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, len), 0);
     ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    close(fd);
-    char url[64];
+    char url[64]; /* the port is held, so that nobody else listens there */
     snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
     barchan_error err = fail_at(url);
     ck_assert_int_eq(err.code, BARCHAN_ENETWORK);
     ck_assert_int_eq(err.retryable, 1);
     ck_assert_ptr_nonnull(strstr(err.message, "cannot connect"));
+    close(fd);
 }
 END_TEST
 

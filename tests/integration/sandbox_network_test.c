@@ -50,6 +50,15 @@ START_TEST(a_port_that_is_not_listed_is_closed)
 }
 END_TEST
 
+START_TEST(nobody_is_connected_to_itself)
+{
+    make_usual_sandbox();
+    sh_says("python3 -c 'import socket; at = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); "
+            "at.connect((\"served.example\", 40000)); print(at.getsockname()[0])'",
+            "198.18.0.1\n"); /* each name has an address of its own */
+}
+END_TEST
+
 START_TEST(deny_wins)
 {
     make_sandbox(BARCHAN_NETWORK_ALLOW,
@@ -414,6 +423,7 @@ int main(void)
                                   another_host_is_refused_and_told_why,
                                   web_ports_answer_whatever_the_list,
                                   a_port_that_is_not_listed_is_closed,
+                                  nobody_is_connected_to_itself,
                                   deny_wins,
                                   a_name_of_a_private_address_needs_the_address_named,
                                   open_refuses_private_addresses,

@@ -10,6 +10,7 @@ LEDGER = "core/egress/ledger.h"
 MEMORY = "core/egress/secret_memory.c"
 MOVE = "core/egress/move.c"
 NAMES = "core/egress/names.c"
+NETWORK_OUT = "core/guest/network_out.c"
 POLICY = "core/egress/policy.c"
 QUERY = "core/egress/name_query.c"
 RELAY = "core/egress/relay.c"
@@ -44,6 +45,9 @@ LAYERS = [
           [(POLICY, "rc = add_port(policy, port != 0 ? port : 80, err);",
             "rc = add_port(policy, port != 0 ? port : 80, err) + add_port(policy, port - 1, err);")],
           "sandbox/network", ["a_port_that_is_not_listed_is_closed"]),
+    Layer("G104", "nobody is connected to itself",
+          [(NETWORK_OUT, "    add_u32(&request, RTA_PREFSRC, htonl(BC_NETWORK_SERVICE));\n", "")],
+          "sandbox/network", ["nobody_is_connected_to_itself"]),
     Layer("G104", "odd letters are in no host's name", [LETTERS_OF_NAMES], HOSTILE, ["odd_questions_get_no_address"]),
     Layer("G104", "whoever says them", [LETTERS_OF_NAMES],
           "unit/egress_host_name", ["everything_else_is_refused", "every_byte_but_those_of_names_is_refused"]),
