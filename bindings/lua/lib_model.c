@@ -13,8 +13,10 @@
 #define MODEL_META "barchan.core.model"
 #define COMPLETION_META "barchan.core.completion"
 
-/* Text that nobody has read yet is joined, so that a server of one-byte deltas fills no memory. */
+/* Text that nobody has read yet is joined, so that a server of one-byte deltas fills no memory. A
+ * lone delta has room for most, so that its memory serves the next one too. */
 #define JOINED_BYTES ((size_t)65536)
+#define LONE_BYTES ((size_t)256)
 
 typedef struct delta {
     struct delta *next;
@@ -28,6 +30,7 @@ struct completion {
     bl_link *link;
     barchan_completion *core; /* NULL when ended */
     delta *first, *last;
+    delta *told; /* the one that was read last: its memory is used again */
     char *reply;
     size_t reply_len;
     barchan_error err;
@@ -156,17 +159,29 @@ static int joins(const delta *last, barchan_delta_kind kind, size_t len)
     return last != NULL && is_text && last->kind == kind && len <= last->cap - last->len;
 }
 
+/* One for `len` bytes at least. */
+static delta *new_delta(struct completion *self, barchan_delta_kind kind, size_t len)
+{
+    size_t cap = self->last == NULL ? LONE_BYTES : JOINED_BYTES;
+    if (cap < len || kind == BARCHAN_DELTA_TOOL_CALL) cap = len;
+    delta *item = self->told;
+    if (item != NULL && self->last == NULL && item->cap >= cap) {
+        self->told = NULL;
+        cap = item->cap;
+    } else {
+        item = malloc(sizeof *item + cap);
+    }
+    if (item != NULL) *item = (delta){.kind = kind, .cap = cap};
+    return item;
+}
+
 static int keep_delta(struct completion *self, barchan_delta_kind kind, const char *data,
                       size_t len)
 {
     delta *last = self->last;
     if (!joins(last, kind, len)) {
-        /* Neighbours of a lone delta will join it only when it is not read in time. */
-        size_t cap = last == NULL ? len : JOINED_BYTES;
-        if (cap < len || kind == BARCHAN_DELTA_TOOL_CALL) cap = len;
-        delta *item = malloc(sizeof *item + cap);
+        delta *item = new_delta(self, kind, len);
         if (item == NULL) return -1;
-        *item = (delta){.kind = kind, .cap = cap};
         if (last != NULL)
             last->next = item;
         else
@@ -272,7 +287,7 @@ static const char *kind_name(barchan_delta_kind kind)
     }
 }
 
-static int finish_next(lua_State *L, bl_op *op)
+static int finish_piece(lua_State *L, bl_op *op)
 {
     struct completion *self = (struct completion *)op;
     delta *item = self->first;
@@ -280,23 +295,37 @@ static int finish_next(lua_State *L, bl_op *op)
         lua_pushnil(L);
         return 1;
     }
-    /* Out of the queue before Lua is asked for memory: a finalizer may read too. */
+    barchan_delta_kind kind = item->kind;
     self->first = item->next;
     if (self->first == NULL) self->last = NULL;
     op->ready = self->first != NULL || self->ended;
-    return bl_push_pair(L, kind_name(item->kind), item->data, item->len, item);
+    free(self->told);
+    self->told = item;
+    /* Copied before anything else runs: a finalizer may read the next one, which frees this. */
+    lua_pushlstring(L, item->data, item->len);
+    lua_pushstring(L, kind_name(kind));
+    lua_insert(L, -2);
+    return 2;
 }
 
-/* completion:next() -> kind, data; nil when the reply is there or the completion failed */
-static int l_completion_next(lua_State *L)
+static int l_next_piece(lua_State *L)
 {
-    struct completion *self = check_completion(L, 1);
-    lua_settop(L, 1);
+    struct completion *self = lua_touserdata(L, lua_upvalueindex(1));
+    lua_settop(L, 0);
     self->op.ready = self->first != NULL || self->ended;
-    return bl_wait(L, &self->op, finish_next);
+    return bl_wait(L, &self->op, finish_piece);
 }
 
-/* completion:result() -> reply | nil, err; after next has given nil */
+/* for kind, data in completion:pieces(): until the reply is there or the completion failed */
+static int l_completion_pieces(lua_State *L)
+{
+    check_completion(L, 1);
+    lua_settop(L, 1);
+    lua_pushcclosure(L, l_next_piece, 1);
+    return 1;
+}
+
+/* completion:result() -> reply | nil, err; after the last piece */
 static int l_completion_result(lua_State *L)
 {
     struct completion *self = check_completion(L, 1);
@@ -326,6 +355,8 @@ static int l_completion_gc(lua_State *L)
         self->first = next;
     }
     self->last = NULL;
+    free(self->told);
+    self->told = NULL;
     free(self->reply);
     self->reply = NULL;
     if (!self->ended) {
@@ -376,7 +407,7 @@ void bl_open_model(lua_State *L)
                                          {NULL, NULL}};
     static const luaL_Reg methods[] = {
         {"start", l_model_start}, {"close", l_model_close}, {NULL, NULL}};
-    static const luaL_Reg completion_methods[] = {{"next", l_completion_next},
+    static const luaL_Reg completion_methods[] = {{"pieces", l_completion_pieces},
                                                   {"result", l_completion_result},
                                                   {"cancel", l_completion_cancel},
                                                   {NULL, NULL}};

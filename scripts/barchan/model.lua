@@ -164,7 +164,7 @@ local function ask(self, request, wants, emit, given)
   end
   local completion <close>, err = self.handle:start(request, wants)
   if not completion then return nil, err end
-  for kind, data in completion.next, completion do
+  for kind, data in completion:pieces() do
     emit(kind, kind == "retry" and retry_of(data) or data)
   end
   return completion:result()
@@ -183,11 +183,12 @@ local function take_output(reply, wanted)
 end
 
 local function complete(self, given)
-  local wants = given.on_delta ~= nil or given.on_event ~= nil
+  local on_delta, on_event = given.on_delta, given.on_event
+  local wants = on_delta ~= nil or on_event ~= nil
   if toolset.is_toolset(given.tools) then given.tools:refresh() end
   local reply, err = ask(self, request_of(self, given), wants, function(kind, data)
-    if given.on_event then given.on_event(kind, data) end
-    if given.on_delta and kind == "text" then given.on_delta(data) end
+    if on_event then on_event(kind, data) end
+    if on_delta and kind == "text" then on_delta(data) end
   end, given)
   if not reply then return nil, err end
   if toolset.is_toolset(given.tools) then given.tools:stamp(reply) end
