@@ -27,6 +27,8 @@
 /* Items of a JSON array: what fits BC_JSON_MAX_BYTES with a comma each is more than memory holds.
  */
 #define BL_JSON_MAX_ITEMS (1 << 24)
+/* Of a text's memory, kept for the next one: a conversation is encoded anew with each turn. */
+#define BL_JSON_KEPT_BYTES ((size_t)256 << 10)
 /* Members of an object that are held on the stack while it is written: messages, calls and most
  * others have fewer. */
 #define BL_JSON_FEW_MEMBERS 16

@@ -60,6 +60,7 @@ void bl_state_close(bl_state *state)
     if (state->closing) return;
     state->closing = 1;
     bl_scheduler_close(state);
+    bc_buf_clear(&state->encoded);
 }
 
 void bl_push_core(lua_State *L)

@@ -10,6 +10,7 @@
 #include <lua.h>
 #include <lauxlib.h>
 #include <barchan/runtime.h>
+#include "base/buf.h"
 #include "base/error.h"
 #include "runtime/loop.h"
 
@@ -49,6 +50,7 @@ struct bl_state {
     size_t memory_limit;
     const size_t *large_bytes; /* in large blocks of memory; NULL: nobody counts */
     int64_t collect_after_us;  /* collector.c */
+    bc_buf encoded;            /* memory for the next JSON text (value_encode.c) */
     int safe;                  /* the scripts are not the operator's own: barchan_library */
     /* The script that the host gave as text under this name, "agents/support.lua", or NULL; NULL
      * itself under stock Lua. */

@@ -263,16 +263,26 @@ const bc_buf *bl_encode_bytes(lua_State *L, int index)
         max = state->memory_left(state);
     }
     encoder *e = lua_newuserdatauv(L, sizeof *e, 0);
-    bc_buf_init(&e->out, max);
+    e->out = (bc_buf){0};
     e->depth = 0;
     luaL_setmetatable(L, BL_ENCODER_META);
+    e->out = state->encoded;
+    e->out.max = max;
+    state->encoded = (bc_buf){0};
     encode(L, e, index);
     return &e->out;
 }
 
 void bl_encoded_clear(lua_State *L, int index)
 {
-    bc_buf_clear(luaL_checkudata(L, index, BL_ENCODER_META));
+    bl_state *state = bl_state_of(L);
+    bc_buf *out = luaL_checkudata(L, index, BL_ENCODER_META);
+    if (!state->closing && state->encoded.mem == NULL && out->cap <= BL_JSON_KEPT_BYTES) {
+        bc_buf_reset(out);
+        state->encoded = *out;
+        *out = (bc_buf){0};
+    }
+    bc_buf_clear(out);
 }
 
 void bl_encode_json(lua_State *L, int index)

@@ -55,16 +55,10 @@ static int make_room(bc_buf *buf, size_t len)
     return grow(buf, need);
 }
 
-char *bc_buf_reserve(bc_buf *buf, size_t len)
+char *bc_buf_reserve_growing(bc_buf *buf, size_t len)
 {
     if (make_room(buf, len) < 0) return NULL;
     return buf->mem + buf->start + buf->len;
-}
-
-void bc_buf_commit(bc_buf *buf, size_t len)
-{
-    buf->len += len;
-    buf->mem[buf->start + buf->len] = '\0';
 }
 
 int bc_buf_append_growing(bc_buf *buf, const void *data, size_t len)

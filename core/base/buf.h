@@ -24,11 +24,27 @@ int bc_buf_append_string(bc_buf *buf, const char *text);
 int bc_buf_appendf(bc_buf *buf, const char *format, ...) BC_PRINTF(2, 3);
 /* Room for `len` more bytes, to be written at the returned place and then counted by
  * bc_buf_commit; NULL when that is not possible. */
-char *bc_buf_reserve(bc_buf *buf, size_t len);
-void bc_buf_commit(bc_buf *buf, size_t len);
+static inline char *bc_buf_reserve(bc_buf *buf, size_t len);
+static inline void bc_buf_commit(bc_buf *buf, size_t len);
 
-/* The rest of bc_buf_append: where there is no room yet. */
+/* The rest of bc_buf_append and bc_buf_reserve: where there is no room yet. */
 int bc_buf_append_growing(bc_buf *buf, const void *data, size_t len);
+char *bc_buf_reserve_growing(bc_buf *buf, size_t len);
+
+static inline char *bc_buf_reserve(bc_buf *buf, size_t len)
+{
+    size_t end = buf->start + buf->len;
+    if (len == 0 || len > buf->max - buf->len || buf->cap - end <= len) {
+        return bc_buf_reserve_growing(buf, len);
+    }
+    return buf->mem + end;
+}
+
+static inline void bc_buf_commit(bc_buf *buf, size_t len)
+{
+    buf->len += len;
+    buf->mem[buf->start + buf->len] = '\0';
+}
 
 static inline int bc_buf_append(bc_buf *buf, const void *data, size_t len)
 {

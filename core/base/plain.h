@@ -56,14 +56,37 @@ static inline unsigned bc_special_bits(const char *text)
 }
 #endif
 
+/* Whether all of a few bytes, 4 to 15, stand for themselves: the first and the last of them may be
+ * the same. */
+static inline int bc_few_are_plain(const char *text, size_t len)
+{
+    uint64_t first, last;
+    uint32_t half[2];
+    if (len >= sizeof first) {
+        memcpy(&first, text, sizeof first);
+        memcpy(&last, text + len - sizeof last, sizeof last);
+        return (bc_special_bytes(first) | bc_special_bytes(last)) == 0;
+    }
+    memcpy(&half[0], text, sizeof half[0]);
+    memcpy(&half[1], text + len - sizeof half[1], sizeof half[1]);
+    memcpy(&first, half, sizeof first);
+    return bc_special_bytes(first) == 0;
+}
+
 /* The bytes at the start that stand for themselves in a JSON string. */
 static inline size_t bc_plain_bytes(const char *text, size_t len)
 {
     size_t at = 0;
+    if (len >= 4 && len < 16 && bc_few_are_plain(text, len)) return len;
 #ifdef __SSE2__
     for (; at + 16 <= len; at += 16) {
         unsigned special = bc_special_bits(text + at);
         if (special != 0) return at + (size_t)__builtin_ctz(special);
+    }
+    if (at != 0 && at < len) { /* the rest, with some of what was looked at */
+        at = len - 16;
+        unsigned special = bc_special_bits(text + at);
+        return special != 0 ? at + (size_t)__builtin_ctz(special) : len;
     }
 #endif
     uint64_t word;

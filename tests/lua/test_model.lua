@@ -74,6 +74,39 @@ function T:test_a_recording_plays_without_a_server()
   lu.assertEquals(err.code, "not_found")
 end
 
+-- Each piece takes the memory of the one before, where it fits.
+function T:test_pieces_of_all_sizes_arrive_whole()
+  local path, body, pieces, sent = os.tmpname(), {}, {}, {}
+  for i, size in ipairs { 1, 255, 2, 256, 257, 3, 70000, 4, 300, 0, 5 } do
+    sent[i] = string.rep(string.char(96 + i), size)
+    local event = barchan.json.encode { choices = barchan.json.array { { delta = { content = sent[i] } } } }
+    body[i] = "data: " .. event .. "\n\n"
+    pieces[i] = #body[i]
+  end
+  body[#body + 1] = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n'
+  pieces[#pieces + 1] = #body[#body]
+  local file = assert(io.open(path, "w"))
+  for _, line in ipairs {
+    { type = "recording", version = 1, provider = "openai", model = "m", base_url = "https://llm.example/v1" },
+    {
+      type = "exchange", url = "https://llm.example/v1/chat/completions", ["end"] = "complete", status = 200,
+      request = '{"model":"m","messages":[{"role":"user","content":"hi"}],"stream":true,' ..
+        '"stream_options":{"include_usage":true}}',
+      headers = { ["content-type"] = "text/event-stream" }, body = table.concat(body), pieces = pieces,
+    },
+  } do
+    file:write(barchan.json.encode(line), "\n")
+  end
+  file:close()
+  local model, shown, count = assert(barchan.model(assert(barchan.recorded(path)))), "", 0
+  local reply = assert(model:complete { messages = "hi", on_delta = function(text)
+    shown, count = shown .. text, count + 1
+  end })
+  os.remove(path)
+  lu.assertTrue(shown == table.concat(sent) and reply.text == shown)
+  lu.assertTrue(count >= 5, count .. " pieces")
+end
+
 function T:test_options_over_HTTP_are_not_for_a_function()
   lu.assertErrorMsgContains("function 'complete'", barchan.model, { provider = {} })
   lu.assertErrorMsgContains("'api_key' is for models over HTTP", barchan.model,

@@ -195,6 +195,23 @@ START_TEST(many_bytes_at_a_time)
 }
 END_TEST
 
-UNIT_MAIN("json_write", many_bytes_at_a_time, strings_are_escaped, all_bytes_come_back,
-          reals_are_shortest_and_come_back, integers_of_every_size, the_locale_does_not_show,
-          a_full_buffer_is_told)
+/* Texts of each length, each in memory of just its size, with a byte to escape at each place. */
+START_TEST(each_length_is_looked_at_to_its_end)
+{
+    for (size_t len = 1; len <= 50; len++) {
+        char *text = malloc(len);
+        memset(text, 'x', len);
+        REQUIRE(bc_plain_bytes(text, len) == len);
+        for (size_t at = 0; at < len; at++) {
+            text[at] = '\n';
+            REQUIRE(bc_plain_bytes(text, len) == at);
+            text[at] = 'x';
+        }
+        free(text);
+    }
+}
+END_TEST
+
+UNIT_MAIN("json_write", many_bytes_at_a_time, each_length_is_looked_at_to_its_end,
+          strings_are_escaped, all_bytes_come_back, reals_are_shortest_and_come_back,
+          integers_of_every_size, the_locale_does_not_show, a_full_buffer_is_told)
