@@ -124,7 +124,8 @@ static void settle(bc_intercept *x, bool moved)
         bc_relay_tell(relay, BARCHAN_NETWORK_DENIED, relay->verdict.rule);
         bc_relay_abort(relay);
     } else {
-        if (x->closing) bc_timer_set(relay->timer, BC_EGRESS_LINGER_MS);
+        /* When a program reads what waits for it is its own affair, as before. */
+        if (x->closing) bc_timer_set(relay->timer, -1);
         if (x->up[OUTER] && !x->closing) {
             pass_end(x);
             be_patient(x, moved);
@@ -174,11 +175,11 @@ void bc_intercept_wait(bc_relay *relay)
 void bc_intercept_timeout(bc_relay *relay)
 {
     bc_intercept *x = relay->intercept;
-    if (x->rest_timed && !x->closing) {
+    if (x->rest_timed) {
         bc_intercept_move(relay);
         return;
     }
-    if (x->closing || x->up[OUTER]) {
+    if (x->up[OUTER]) {
         bc_relay_abort(relay);
         return;
     }

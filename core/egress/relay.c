@@ -211,6 +211,9 @@ static void on_timer(void *ud)
         bc_relay_dial_timeout(relay);
     } else if (relay->stage == STAGE_OPEN && relay->intercept != NULL) {
         bc_intercept_timeout(relay);
+    } else if (relay->stage == STAGE_REFUSING && relay->refusal_sent &&
+               (relay->intercept == NULL || !relay->intercept->response.broken)) {
+        bc_relay_close(relay); /* a reset would take with it what has not been read */
     } else {
         bc_relay_abort(relay);
     }

@@ -83,6 +83,29 @@ START_TEST(an_early_answer_is_read_to_its_end)
 }
 END_TEST
 
+/* A program reads when it likes, long after the server has said all. */
+START_TEST(an_answer_waits_for_who_reads_later)
+{
+    make_secret_sandbox(SECRET(.name = NULL));
+    put_raw(
+        "import http.client, sys, threading, time\n"
+        "def ask(method, path):\n"
+        "    c = http.client.HTTPSConnection('served.example', PORT)\n"
+        "    c.request(method, path, 'x' if method == 'POST' else None, {'Connection': 'close'})\n"
+        "    answer = c.getresponse()\n"
+        "    some = answer.read(1000)\n"
+        "    time.sleep(5)\n"
+        "    print(method, path, len(some) + len(answer.read()))\n"
+        "ways = ('GET', '/big'), ('POST', '/big'), ('GET', '/big/endless')\n"
+        "threads = [threading.Thread(target=ask, args=way) for way in ways]\n"
+        "for t in threads: t.start()\n"
+        "for t in threads: t.join()\n");
+    shell("python3 raw.py $AT 2>&1 | sort",
+          "GET /big 3000000\nGET /big/endless 3000000\nPOST /big 3000000\n");
+    ck_assert_int_eq(told("failed served.example"), 0);
+}
+END_TEST
+
 static void on_log_ended(barchan_exec *exec, barchan_exec_result *result, void *ud)
 {
     (void)exec;
@@ -139,6 +162,7 @@ int main(void)
                                   a_last_word_does_not_choose_where_an_answer_ends,
                                   a_body_does_not_choose_where_an_answer_ends,
                                   an_early_answer_is_read_to_its_end,
+                                  an_answer_waits_for_who_reads_later,
                                   rotation_in_the_midst_of_an_answer,
                                   its_length_can_be_learnt,
                                   NULL};

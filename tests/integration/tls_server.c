@@ -107,6 +107,19 @@ static void put_base64(SSL *ssl, const char *request)
     put_whole(ssl, "", body, strlen(body));
 }
 
+/* More than the buffers on its way hold; without a length, its end is the connection's. */
+static void put_big(SSL *ssl, int with_length)
+{
+    static char body[3000000];
+    memset(body, 'b', sizeof body);
+    if (with_length) {
+        put_whole(ssl, "", body, sizeof body);
+    } else {
+        put_text(ssl, "HTTP/1.1 200 OK\r\n\r\n");
+        put(ssl, body, sizeof body);
+    }
+}
+
 /* An answer that goes on until somebody asks for /now. */
 static void put_log(SSL *ssl, tls_server *server)
 {
@@ -161,6 +174,9 @@ static int answer(struct peer *peer, SSL *ssl, const char *request, size_t len)
     } else if (strncmp(path, "/endless", 8) == 0) { /* many a small server is one of these */
         put_text(ssl, "HTTP/1.0 200 OK\r\n\r\n{\"items\": [1, 2],\n \"next\": null}");
         SSL_set_quiet_shutdown(ssl, strncmp(path, "/endless/silent", 15) == 0);
+        return END;
+    } else if (strncmp(path, "/big", 4) == 0) {
+        put_big(ssl, strncmp(path, "/big/endless", 12) != 0);
         return END;
     } else if (strncmp(path, "/hurried", 8) == 0) {
         authorization(request, value, sizeof value);
