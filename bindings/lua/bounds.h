@@ -22,6 +22,12 @@
 #define BL_LOG_LINE_BYTES 1000
 /* Rounds of a loop in C that no hook sees: half a second at most. */
 #define BL_MAX_ROUNDS ((lua_Integer)1 << 23)
+/* Texts that one call may read numbers from: as long. */
+#define BL_MAX_TEXT_BYTES (256 << 20)
+/* Texts so long are looked at the clock for whenever they are compared. */
+#define BL_LONG_TEXT_BYTES (64u << 10)
+/* A format of os.date: each of its letters may cost a microsecond. */
+#define BL_MAX_DATE_FORMAT 4096
 /* Calls that a pcall may be in: more than any parser of nested data needs. */
 #define BL_MAX_PCALL_DEPTH 5000
 /* Items of a JSON array: what fits BC_JSON_MAX_BYTES with a comma each is more than memory holds.

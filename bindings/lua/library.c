@@ -4,6 +4,8 @@
 #include <lualib.h>
 #include <lua-cjson.h>
 #include <string.h>
+#include "bounded.h"
+#include "bounds.h"
 #include "call.h"
 #include "handle.h"
 #include "host.h"
@@ -11,7 +13,6 @@
 #include "pattern.h"
 #include "scheduler.h"
 #include "watchdog.h"
-#include "bounds.h"
 
 /* ---- replacements of base functions ---- */
 
@@ -148,65 +149,6 @@ static int l_setmetatable(lua_State *L)
     return 1;
 }
 
-static int bounded(lua_State *L, lua_Integer rounds)
-{
-    bl_watchdog_look(L);
-    if (rounds > BL_MAX_ROUNDS) return luaL_error(L, "more than %d rounds", (int)BL_MAX_ROUNDS);
-    lua_pushvalue(L, lua_upvalueindex(1)); /* Lua's own */
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    return lua_gettop(L);
-}
-
-static int l_rep(lua_State *L)
-{
-    luaL_checkstring(L, 1);
-    return bounded(L, luaL_checkinteger(L, 2));
-}
-
-static int l_move(lua_State *L)
-{
-    lua_Integer from = luaL_checkinteger(L, 2), to = luaL_checkinteger(L, 3);
-    /* Without overflow: the difference of far ends does not fit. */
-    return bounded(L, from <= to &&
-                              (from < 0 ? to >= from + BL_MAX_ROUNDS : to - from >= BL_MAX_ROUNDS)
-                          ? BL_MAX_ROUNDS + 1
-                          : 0);
-}
-
-/* These go over as many places as the table says that it has, also where __len says it. */
-static int l_bounded_by_length(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    return bounded(L, luaL_len(L, 1));
-}
-
-/* table.concat and table.unpack: from, to. */
-static int bounded_by_range(lua_State *L, int first, int last)
-{
-    lua_Integer from = luaL_optinteger(L, first, 1);
-    lua_Integer to = lua_isnoneornil(L, last) ? luaL_len(L, 1) : luaL_checkinteger(L, last);
-    int many = from <= to && (lua_Unsigned)to - (lua_Unsigned)from >= (lua_Unsigned)BL_MAX_ROUNDS;
-    return bounded(L, many ? BL_MAX_ROUNDS + 1 : 0);
-}
-
-static int l_concat(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    return bounded_by_range(L, 3, 4);
-}
-
-static int l_unpack(lua_State *L)
-{
-    luaL_checkany(L, 1);
-    return bounded_by_range(L, 2, 3);
-}
-
-static int l_bounded(lua_State *L)
-{
-    return bounded(L, 0);
-}
-
 static int l_collectgarbage(lua_State *L)
 {
     static const char *const names[] = {"collect", "count", "step", NULL};
@@ -340,16 +282,6 @@ static void open_safe_os(lua_State *L)
     lua_pop(L, 2);
 }
 
-/* Puts a bounded version in the place of a function of a library. */
-static void bound(lua_State *L, const char *library, const char *name, lua_CFunction fn)
-{
-    lua_getglobal(L, library);
-    lua_getfield(L, -1, name);
-    lua_pushcclosure(L, fn, 1);
-    lua_setfield(L, -2, name);
-    lua_pop(L, 1);
-}
-
 static void open_safe(lua_State *L)
 {
     static const char *const hidden[] = {"loadfile", "dofile", "package", "warn", NULL};
@@ -369,19 +301,7 @@ static void open_safe(lua_State *L)
     lua_getglobal(L, LUA_STRLIBNAME);
     bl_open_patterns(L);
     lua_pop(L, 1);
-    bound(L, LUA_STRLIBNAME, "rep", l_rep);
-    bound(L, LUA_STRLIBNAME, "lower", l_bounded); /* by what memory there is for a string */
-    bound(L, LUA_STRLIBNAME, "upper", l_bounded);
-    bound(L, LUA_STRLIBNAME, "reverse", l_bounded);
-    bound(L, LUA_UTF8LIBNAME, "codepoint", l_bounded);
-    bound(L, LUA_UTF8LIBNAME, "len", l_bounded);
-    bound(L, LUA_UTF8LIBNAME, "offset", l_bounded);
-    bound(L, LUA_TABLIBNAME, "move", l_move);
-    bound(L, LUA_TABLIBNAME, "insert", l_bounded_by_length);
-    bound(L, LUA_TABLIBNAME, "remove", l_bounded_by_length);
-    bound(L, LUA_TABLIBNAME, "sort", l_bounded_by_length);
-    bound(L, LUA_TABLIBNAME, "concat", l_concat);
-    bound(L, LUA_TABLIBNAME, "unpack", l_unpack);
+    bl_bound_library(L);
     luaL_getsubtable(L, LUA_REGISTRYINDEX, LUA_LOADED_TABLE);
     drop(L, globals + 1, (const char *const[]){LUA_LOADLIBNAME, NULL});
     lua_settop(L, globals - 1);

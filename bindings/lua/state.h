@@ -62,6 +62,7 @@ struct bl_state {
     int64_t slice_us, total_us;
     bl_slice slice;                   /* of what runs now */
     int64_t ends_left_us, ends_at_us; /* the time for ends that was left then */
+    unsigned compared;                /* in sorts, so far (bounded.c) */
 
     /* The scheduler's (scheduler.c). */
     struct bl_passing *passing; /* resumers between the task and what runs (scheduler.h) */

@@ -65,6 +65,50 @@ START_TEST(a_script_that_runs_away_is_stopped)
 }
 END_TEST
 
+/* In one call of C what is long is gone through again and again. */
+START_TEST(one_call_in_C_does_not_run_on)
+{
+    static const char script[] =
+        "local function long(ends) return ('1'):rep(1 << 20):rep(9) .. ends end\n"
+        "local function many(n, a, b) local t = {} for i = 1, n do t[i] = i % 2 == 0 and a or b "
+        "end "
+        "return t end\n"
+        "return { compare = function() table.sort(many(500, long '1', long '2')) end,\n"
+        "  compare_by = function() table.sort(many(500, long '1', long '2'), rawequal) end,\n"
+        "  compare_all = function() table.sort(many(1 << 20, 1, 2), math.ult) while true do end "
+        "end,\n"
+        "  format = function() local s = long '' return "
+        "('%g'):rep(400):format(table.unpack(many(400, "
+        "s, s))) end,\n"
+        "  pack = function() local s = long '' return ('d'):rep(400):pack(table.unpack(many(400, "
+        "s, "
+        "s))) end,\n"
+        "  max = function() local s = long '' return math.max(table.unpack(many(400, s, s))) end,\n"
+        "  date = function() return #os.date(('%c'):rep(1 << 20)) end,\n"
+        "  order = function() local t = { 3, 'b', 1 } local ok, why = pcall(table.sort, t) return "
+        "why "
+        "end,\n"
+        "  sorted = function() local t = { 'c', 'a', 'b' } table.sort(t) return table.concat(t) .. "
+        "string.format('%s%d', 'x', '12') .. math.max(2, 10) .. string.char(65, '66') end }";
+    static const struct {
+        const char *name;
+        int rc;
+    } cases[] = {{"compare", BARCHAN_ETIMEDOUT},     {"compare_by", BARCHAN_ETIMEDOUT},
+                 {"compare_all", BARCHAN_ETIMEDOUT}, {"format", BARCHAN_ESCRIPT},
+                 {"pack", BARCHAN_ESCRIPT},          {"max", BARCHAN_ESCRIPT},
+                 {"date", BARCHAN_ESCRIPT}};
+    reopen_engine(&(barchan_engine_options){.struct_size = sizeof(barchan_engine_options),
+                                            .slice_limit_ms = 200});
+    load(script);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int rc = barchan_engine_call(engine, cases[i].name, NULL, NULL, NULL, &err);
+        ck_assert_msg(rc == cases[i].rc, "%s: %d %s", cases[i].name, rc, err.message);
+    }
+    expect("order", NULL, "\"attempt to compare string with number\"");
+    expect("sorted", NULL, "\"abcx1210AB\"");
+}
+END_TEST
+
 /* What a coroutine left to be closed is closed in it when it was stopped, and there stopped again.
  */
 START_TEST(coroutines_of_the_full_library_are_stopped)
@@ -249,7 +293,8 @@ START_TEST(memory_may_run_out_anywhere)
 END_TEST
 
 SUITE_MAIN("engine_limits", engine_setup, engine_teardown, memory_is_capped_and_the_engine_goes_on,
-           a_script_that_runs_away_is_stopped, coroutines_of_the_full_library_are_stopped,
-           long_strings_are_looked_at_often, a_busy_machine_stops_no_script,
-           what_is_to_be_closed_is_closed_after_a_stop, a_tool_that_runs_away_is_an_error_result,
+           a_script_that_runs_away_is_stopped, one_call_in_C_does_not_run_on,
+           coroutines_of_the_full_library_are_stopped, long_strings_are_looked_at_often,
+           a_busy_machine_stops_no_script, what_is_to_be_closed_is_closed_after_a_stop,
+           a_tool_that_runs_away_is_an_error_result,
            running_time_in_all_is_limited_waits_are_not_counted, memory_may_run_out_anywhere)

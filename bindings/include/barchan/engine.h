@@ -27,19 +27,22 @@
  * "not enough memory" as an error; the host is not touched.
  *
  * Time: a script that runs without waiting for longer than `slice_limit_ms` is stopped: its task
- * ends with BARCHAN_ETIMEDOUT, whatever handlers it has, and the engine goes on. A tool that runs
- * away is an error result for the model. In the safe library that holds for pattern matching too,
- * and loops in C are looked at in between; in the full one long C functions and finalizers are not
- * stopped. A call ends with BARCHAN_ETIMEDOUT when it takes longer than
- * `call_limit_ms`, and with BARCHAN_ECANCELLED when its token is triggered (barchan_cancel_after
- * gives a call a deadline of its own), from whatever thread, whether it waits or runs: it may come
- * to an orderly end (a fifth of a second of running, which all tasks of the engine share; but each
- * has a millisecond or two, so that thousands of them take seconds), and then it is stopped. So are
- * the tasks that it has spawned. A task that only gives others a turn, by coroutine.yield, ends
- * there: what it left to be closed is closed, and no handler is called. Where scripts of the safe
- * library hold strings of many megabytes, an instruction can take long: with up to 64 MB of memory
- * a stop may come a second later, with more memory the later. (Such scripts are looked at so often
- * that they run at half of their speed.)
+ * ends with BARCHAN_ETIMEDOUT, and the engine goes on. A handler may catch that once, and gets a
+ * moment (a thousand instructions at most) to come to an end of its own or to a wait; after it
+ * whatever it does throws again. `total_limit_ms` ends who is stopped again and again. A tool that
+ * runs away is an error result for the model. In the safe library that holds for pattern matching
+ * too, and loops in C are looked at in between or have a bound; in the full one long C functions
+ * and finalizers are not stopped, and an instruction on a string of megabytes counts as one of a
+ * thousand between two looks at the clock. A call ends with BARCHAN_ETIMEDOUT when it takes longer
+ * than `call_limit_ms`, and with BARCHAN_ECANCELLED when its token is triggered
+ * (barchan_cancel_after gives a call a deadline of its own), from whatever thread, whether it waits
+ * or runs: it may come to an orderly end (a fifth of a second of running, which all tasks of the
+ * engine share; but each has a millisecond or two, so that thousands of them take seconds), and
+ * then it is stopped. So are the tasks that it has spawned. A task that only gives others a turn,
+ * by coroutine.yield, ends there: what it left to be closed is closed, and no handler is called.
+ * Where scripts of the safe library hold strings of many megabytes, an instruction can take long:
+ * with up to 64 MB of memory a stop may come a second later, with more memory the later. (Such
+ * scripts are looked at so often that they run at half of their speed.)
  *
  * Callbacks run on the runtime's thread, inside a pump or a blocking call. They may call
  * anything but blocking functions and barchan_engine_destroy.
