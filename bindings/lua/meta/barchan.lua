@@ -20,14 +20,14 @@ local barchan = {}
 ---@class barchan.Error what went wrong, with a readable tostring
 ---@field code string "timeout", "not_found", "closed", "cancelled", "limit", …: names of `barchan_status`
 ---@field message string one line for people
----@field status integer? a provider's HTTP status
----@field provider_code string? a provider's own code
----@field request_id string? a provider's id of the request
+---@field status? integer a provider's HTTP status
+---@field provider_code? string a provider's own code
+---@field request_id? string a provider's id of the request
 ---@field retryable boolean whether the same call may succeed later
----@field retry_after number? seconds that the peer asked us to wait
----@field where string? the operation
----@field os_error integer? the system's error number
----@field traceback string? where a script threw it
+---@field retry_after? number seconds that the peer asked us to wait
+---@field where? string the operation
+---@field os_error? integer the system's error number
+---@field traceback? string where a script threw it
 
 --- Seconds of a clock that only runs forward.
 ---@return number

@@ -23,6 +23,6 @@
 ---@class barchan.Event
 ---@field type string
 ---@field time number seconds since 1970
----@field seq integer? of a run: 1, 2, …
----@field run_id string? of a run
----@field turn integer? of a run: the completion that it belongs to; 0 before the first
+---@field seq? integer of a run: 1, 2, …
+---@field run_id? string of a run
+---@field turn? integer of a run: the completion that it belongs to; 0 before the first

@@ -45,24 +45,24 @@
 ---@class barchan.Request what it is asked; checked, as one that goes over HTTP is
 ---@field messages table[] the conversation: { role = "user", content }, replies, { role = "tool", tool_call_id, name, content, is_error }; content is text or a list of parts
 ---@field stream boolean whether text is wanted as it arrives
----@field system string?
----@field tools table[]? { name, description, parameters }, … that it may call
----@field tool_choice string|table|nil "auto", "any", "none" or { name = … }
----@field parallel_tool_calls boolean?
----@field max_tokens integer?
----@field temperature number?
----@field stop string[]?
----@field effort string?
----@field schema table? JSON Schema of the answer, which is checked by it
----@field cache boolean?
----@field extra table?
+---@field system? string
+---@field tools? table[] { name, description, parameters }, … that it may call
+---@field tool_choice? string|table "auto", "any", "none" or { name = … }
+---@field parallel_tool_calls? boolean
+---@field max_tokens? integer
+---@field temperature? number
+---@field stop? string[]
+---@field effort? string
+---@field schema? table JSON Schema of the answer, which is checked by it
+---@field cache? boolean
+---@field extra? table
 
 ---@class barchan.Emit emit(kind, data): what it says while it works, for on_delta and on_event
 ---@overload fun(kind: string, data: any)
 ---@field text string more of the answer's text; the reply has it whole
 ---@field reasoning string more of the readable thinking
 ---@field tool_call string the name of a call that has begun
----@field restart string? what was shown is void
+---@field restart? string what was shown is void
 ---@field retry table { attempt = the coming one, wait = seconds, error, code }: asks again
 
 --- A model, ready to complete.
@@ -98,7 +98,7 @@ function barchan.tool_result(call, content, is_error) end
 
 ---@class barchan.Model
 ---@field provider string
----@field name string?
+---@field name? string
 local Model = {}
 
 ---@class barchan.CompleteOptions
@@ -127,20 +127,20 @@ local Model = {}
 ---@class barchan.Reply the assistant message, to be appended as it is; of a model written in Lua all may be missing, and others are errors
 ---@field role string "assistant"
 ---@field text string "" when missing
----@field reasoning string?
----@field refusal string?
+---@field reasoning? string
+---@field refusal? string
 ---@field tool_calls barchan.Call[] only calls that may be run; no two of one id
----@field invalid_tool_calls table[]? calls that could not be read; answer them too
+---@field invalid_tool_calls? table[] calls that could not be read; answer them too
 ---@field stop_reason string "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "content_filter", "pause_turn", "context_window", "error"; when missing "tool_use" with calls, else "end_turn"
 ---@field usage table input_tokens (without cached ones), output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
----@field cost number? US dollars; by barchan.prices when missing
----@field raw_stop_reason string? the provider's own word
----@field model string? as the provider names it; `id` and `request_id` likewise
----@field id string?
----@field request_id string?
----@field raw table? the provider's own turn, sent back to it while the reply is unedited
----@field output any with `schema`: the answer's value
----@field output_error string? with `schema`: why there is none
+---@field cost? number US dollars; by barchan.prices when missing
+---@field raw_stop_reason? string the provider's own word
+---@field model? string as the provider names it; `id` and `request_id` likewise
+---@field id? string
+---@field request_id? string
+---@field raw? table the provider's own turn, sent back to it while the reply is unedited
+---@field output? any with `schema`: the answer's value
+---@field output_error? string with `schema`: why there is none
 
 --- Completes one turn.
 ---@param options string|barchan.CompleteOptions
