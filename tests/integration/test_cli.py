@@ -101,7 +101,8 @@ class Docs(unittest.TestCase):
         self.assertEqual(two, barchan("docs", "tasks").stdout + barchan("docs", "json").stdout)
         for name, words in (("events", ("run_finished", "tools_reload_failed")), ("detached", ("secrets", "on_connect", "on_event")),
                             ("secrets", ("Detached", )), ("barchan", ("invalid_argument", "throws")),
-                            ("policies", ("`false`", "`true`", '"allow"', "rewrite")), ("tools", ("64 KiB", "pattern"))):
+                            ("policies", ("`false`", "`true`", '"allow"', "rewrite")), ("tools", ("64 KiB", "pattern")),
+                            ("prices", ('barchan.prices["openai:', '"lua:', "never 0", "cache_read?", "barchan.presets.", "key?"))):
             text = barchan("docs", name).stdout.decode()
             for word in words:
                 self.assertIn(word, text)

@@ -169,6 +169,8 @@ function T:test_options()
     ["barchan.AgentOptions"] = options_of(barchan.agent, { [UNKNOWN] = 1 }),
     ["barchan.Policy"] = options_of(barchan.policies, { { [UNKNOWN] = 1 } }),
     ["barchan.PoliciesOptions"] = options_of(barchan.policies, { dir = "x", [UNKNOWN] = 1 }),
+    ["barchan.Price"] = options_of(function() barchan.prices["x:y"] = { [UNKNOWN] = 1 } end),
+    ["barchan.Preset"] = options_of(function() barchan.presets.x = { [UNKNOWN] = 1 } end),
     ["barchan.ScriptOptions"] = options_of(barchan.script, { [UNKNOWN] = 1 }),
   }
   for class, list in pairs(cases) do lu.assertEquals(keys(fields[class], is_any), list, class) end

@@ -168,7 +168,7 @@ function T:test_fallback_asks_the_next_one()
 end
 
 function T:test_presets()
-  local presets = require "barchan.presets"
+  local presets = barchan.presets
   local none, err = barchan.model { provider = "groq", name = "x" }
   if not os.getenv "GROQ_API_KEY" then
     lu.assertNil(none)
@@ -182,11 +182,25 @@ function T:test_presets()
   lu.assertNil(none)
   lu.assertStrContains(tostring(failed), "127.0.0.1:9")
   lu.assertEquals(tostring(model), "model here:x")
+  presets.here = { provider = "openai", base_url = "http://192.0.2.1/v1", key = "HERE_API_KEY", max_tokens = 5,
+    headers = { ["X-Name"] = "v" } }
+  none, err = barchan.model { provider = "here", name = "x" }
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "HERE_API_KEY")
+  none, err = barchan.model { provider = "here", name = "x", api_key = "k" }
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "allow plain http")
+  presets.here.allow_plain_http = true
+  assert(barchan.model { provider = "here", name = "x", api_key = "k" })
+  presets.here = nil
+  presets.here = { provider = "openai", base_url = "http://192.0.2.1/v1", allow_plain_http = true }
+  assert(barchan.model { provider = "here", name = "x" })
+  presets.here = nil
 end
 
 -- Played without the preset, or with another one, a recorded request is still the same.
 function T:test_the_extra_of_a_preset_is_recorded()
-  local presets, path = require "barchan.presets", os.tmpname()
+  local presets, path = barchan.presets, os.tmpname()
   os.remove(path)
   presets.here = { provider = "openai", base_url = "http://127.0.0.1:9", extra = { top_k = 1, top_p = 0.5 } }
   local model = assert(barchan.model {
@@ -213,7 +227,7 @@ function T:test_the_extra_of_a_preset_is_recorded()
 end
 
 function T:test_cost_is_known_or_nil()
-  local prices = require "barchan.prices"
+  local prices = barchan.prices
   local usage = { input_tokens = 1000000, cache_read_tokens = 1000000, output_tokens = 100000 }
   prices["lua:fake"] = { input = 2, cache_read = 0.5, output = 10 }
   lu.assertAlmostEquals(says({ text = "", usage = usage }):complete("hi").cost, 3.5, 1e-9)
@@ -223,6 +237,30 @@ function T:test_cost_is_known_or_nil()
   lu.assertAlmostEquals(prices("openai-responses", "gpt-5-mini", usage), 0.25 + 0.025 + 0.2, 1e-9)
   lu.assertNil(prices("openai", "gpt-5-ultra", usage))
   lu.assertNil(prices("openai", "gpt-5", {}))
+  prices["lua:fake"] = { input = 2, cache_write = 9 } -- what is left out is as input
+  lu.assertAlmostEquals(says({ text = "", usage = usage }):complete("hi").cost, 4.2, 1e-9)
+  prices["lua:fake"] = nil
+end
+
+function T:test_prices_and_presets_that_could_not_count_are_refused()
+  local function price(key, value) return function() barchan.prices[key] = value end end
+  local function preset(key, value) return function() barchan.presets[key] = value end end
+  for wrong, add in pairs {
+    ["a key \"provider:name\" expected"] = price("gpt-5", { input = 1 }),
+    ["unknown option 'in'"] = price("openai:mine", { ["in"] = 1, output = 1 }),
+    ["'input' is missing"] = price("openai:mine", { output = 1 }),
+    ["'output': an amount from 0 on expected, got -1"] = price("openai:mine", { input = 1, output = -1 }),
+    ["a table of options expected, got 5"] = price("openai:mine", 5),
+    ["unknown option 'url'; there is: allow_plain_http, base_url"] = preset("mine", { provider = "openai", url = "https://x.example" }),
+    ["'provider' is missing"] = preset("mine", { base_url = "https://x.example" }),
+    ["a name expected, got 5"] = preset(5, {}),
+  } do
+    lu.assertErrorMsgContains(wrong, add)
+    lu.assertErrorMsgContains("test_model.lua:", add) -- at the caller's line
+  end
+  barchan.prices["openai:mine"] = nil -- as of any table
+  lu.assertNil(barchan.prices["openai:mine"])
+  lu.assertNil(barchan.presets.mine)
 end
 
 function T:test_what_is_not_known_is_not_in_its_label()

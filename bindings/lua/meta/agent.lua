@@ -34,7 +34,7 @@ local Agent = {}
 ---@field reason? string with denied: what the policy said
 ---@field error? barchan.Error with error and cancelled
 ---@field usage table
----@field cost? number US dollars, when every turn's model has a price
+---@field cost? number US dollars; nil unless every turn's model has a price: see the topic prices
 ---@field messages table[] to go on from
 ---@field turns integer
 ---@field run_id string

@@ -12,6 +12,8 @@
 ---@field version string
 ---@field json barchan.json JSON that keeps integers, empty arrays and null; see the topic json
 ---@field templates barchan.templates files that sandboxes begin from; see the topic templates
+---@field prices table<string, barchan.Price> what models cost, by "provider:name"; see the topic prices
+---@field presets table<string, barchan.Preset> services by name; see the topic prices
 ---@field transcript barchan.transcripts records of runs; see the topic agent
 ---@field coroutine table a coroutine library that waits pass through; in engines it is `coroutine` itself
 ---@field host { tools: barchan.Tool[] } the tools that the host application has registered by now

@@ -21,7 +21,7 @@
 --- toolset and `on_event` in the place of emit, and may hand it on to another model's complete. The same checks hold.
 
 ---@class barchan.ModelOptions
----@field provider? string|barchan.Provider "anthropic", "openai", "openai-responses", "gemini", "replay"; or a model written in Lua
+---@field provider? string|barchan.Provider "anthropic", "openai", "openai-responses", "gemini", "replay", a preset's name (see the topic prices); or a model written in Lua
 ---@field name? string of the model
 ---@field replay? string the transcript that provider "replay" plays; of another, the recording to play
 ---@field record? string a new file: all that goes over the wire, without the key, to be played later
@@ -133,7 +133,7 @@ local Model = {}
 ---@field invalid_tool_calls? table[] calls that could not be read; answer them too
 ---@field stop_reason string "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "content_filter", "pause_turn", "context_window", "error"; when missing "tool_use" with calls, else "end_turn"
 ---@field usage table input_tokens (without cached ones), output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
----@field cost? number US dollars; by barchan.prices when missing
+---@field cost? number US dollars; when missing by barchan.prices, and nil where there is no price
 ---@field raw_stop_reason? string the provider's own word
 ---@field model? string as the provider names it; `id` and `request_id` likewise
 ---@field id? string
