@@ -142,29 +142,61 @@ function T:test_answers_by_schema()
   lu.assertNil(cut.output_error)
 end
 
+-- A model that fails, after it has said something.
+local function failing(asked, name, code, partial)
+  return assert(barchan.model { name = name, provider = { complete = function(_, emit)
+    asked[#asked + 1] = name
+    if partial then emit("text", partial) end
+    return nil, { code = code, message = name .. " failed", retryable = code == "overloaded" }
+  end } })
+end
+
 function T:test_fallback_asks_the_next_one()
   local asked, events = {}, {}
-  local function failing(name, code, partial)
-    return says(function(_, emit)
-      asked[#asked + 1] = name
-      if partial then emit("text", partial) end
-      return nil, { code = code, message = code }
-    end)
-  end
   local model = barchan.fallback {
-    failing("a", "overloaded", "half"), failing("b", "auth"), says { text = "c answers" },
+    failing(asked, "a", "overloaded", "half"), failing(asked, "b", "auth"), says { text = "c answers" },
   }
   local reply = assert(model:complete { messages = "hi", on_event = function(kind, data)
-    events[#events + 1] = kind .. ":" .. data
+    events[#events + 1] = { kind, data }
   end })
   lu.assertEquals({ reply.text, table.concat(asked) }, { "c answers", "ab" })
-  lu.assertEquals(events, { "text:half", "restart:" })
-  asked = {}
-  local none, err = barchan.fallback { failing("a", "invalid_request"), failing("b", "auth") }:complete "hi"
-  lu.assertNil(none)
-  lu.assertEquals({ err.code, table.concat(asked) }, { "invalid_request", "a" })
+  lu.assertEquals(events, {
+    { "text", "half" },
+    { "fallback", { from = "lua:a", to = "lua:b", error = "a failed", code = "overloaded" } }, { "restart", "" },
+    { "fallback", { from = "lua:b", to = "lua:fake", error = "b failed", code = "auth" } },
+  })
   lu.assertErrorMsgContains("a list of models", barchan.fallback, {})
   lu.assertErrorMsgContains("model 1", barchan.fallback, { 5 })
+end
+
+function T:test_fallback_says_how_each_model_failed()
+  local asked = {}
+  local none, err = barchan.fallback { failing(asked, "a", "overloaded"), failing(asked, "b", "auth") }:complete "hi"
+  lu.assertNil(none)
+  lu.assertEquals(err.message, "no model could answer: lua:a: a failed (overloaded); lua:b: b failed (auth)")
+  lu.assertEquals({ err.code, err.retryable, table.concat(asked) }, { "auth", true, "ab" })
+  asked = {}
+  none, err = barchan.fallback { failing(asked, "a", "invalid_request"), failing(asked, "b", "auth") }:complete "hi"
+  lu.assertNil(none)
+  lu.assertEquals({ err.code, err.message, table.concat(asked) }, { "invalid_request", "a failed", "a" })
+  local odd = says(function() return nil, "no table" end) -- fails with a text, and below one that is none of ours
+  none, err = barchan.fallback { barchan.fallback { odd, odd }, { complete = function() return nil, "nor this" end } }
+    :complete "hi"
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "lua:fake: no table; lua:fake: no table")
+  lu.assertStrContains(err.message, "; model: nor this")
+end
+
+function T:test_an_agent_tells_of_a_fallback()
+  local told = {}
+  local result = barchan.agent {
+    model = barchan.fallback { failing({}, "a", "overloaded"), says { text = "done" } },
+    on_event = function(event) if event.type == "fallback" then told[#told + 1] = event end end,
+  }:run "?"
+  lu.assertEquals({ result.text, #told }, { "done", 1 })
+  local event = told[1]
+  lu.assertEquals({ event.from, event.to, event.code, event.message, event.turn, event.run_id },
+    { "lua:a", "lua:fake", "overloaded", "a failed", 1, result.run_id })
 end
 
 function T:test_presets()
@@ -251,7 +283,7 @@ function T:test_prices_and_presets_that_could_not_count_are_refused()
     ["'input' is missing"] = price("openai:mine", { output = 1 }),
     ["'output': an amount from 0 on expected, got -1"] = price("openai:mine", { input = 1, output = -1 }),
     ["a table of options expected, got 5"] = price("openai:mine", 5),
-    ["unknown option 'url'; there is: allow_plain_http, base_url"] = preset("mine", { provider = "openai", url = "https://x.example" }),
+    ["unknown option 'url'; there is: allow_plain_http"] = preset("mine", { provider = "openai", url = "https://x" }),
     ["'provider' is missing"] = preset("mine", { base_url = "https://x.example" }),
     ["a name expected, got 5"] = preset(5, {}),
   } do

@@ -64,6 +64,7 @@
 ---@field tool_call string the name of a call that has begun
 ---@field restart? string what was shown is void
 ---@field retry table { attempt = the coming one, wait = seconds, error, code }: asks again
+---@field fallback table { from, to, error, code }: asks another model
 
 --- A model, ready to complete.
 ---@param options barchan.ModelOptions
@@ -79,7 +80,7 @@ function barchan.model(options) end
 function barchan.recorded(path) end
 
 --- A model that asks the first of several that can answer: the next one when one fails in a way that another may
---- not.
+--- not, which is told as the event "fallback". When none answers, the error says how each failed; its code is the last one's.
 ---@param models barchan.Model[]
 ---@return barchan.Model
 function barchan.fallback(models) end
@@ -116,7 +117,7 @@ local Model = {}
 ---@field extra? table merged into the provider's request
 ---@field stream? boolean
 ---@field on_delta? fun(text: string) the answer's text as it arrives
----@field on_event? fun(kind: string, data: any) text, reasoning, tool_call, restart, retry
+---@field on_event? fun(kind: string, data: any) text, reasoning, tool_call, restart; retry and fallback with a table: see Emit
 ---@field max? integer turns only: how many; 8
 
 ---@class barchan.Call
