@@ -208,11 +208,13 @@ class Tools(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (1, b""))
             lines = done.stderr.decode().splitlines()
             for line, start, words in zip(lines, (
-                    f"{first}/b.lua:1: ", f"{first}/wants.lua:2: ", f"{first}/a.lua: ", f"{first}/c.lua: ", "",
+                    f"{first}/b.lua:1: ", f"{first}/wants.lua:2: ", f"{first}/a.lua: ", f"{first}/c.lua: ", "barchan: ",
                     f"{second}/twice.lua: "), ("near <eof>", "oh", "'a b'", "got a number", "nodir", "defined in")):
                 self.assertTrue(line.startswith(start), lines)
                 self.assertIn(words, line)
             self.assertEqual(len(lines), 6, lines)
+        done = barchan("tools", "check", "/nope")
+        self.assertEqual(done.stderr, b"barchan: find '/nope': No such file or directory\n")
 
     def test_watch(self):
         with tempfile.TemporaryDirectory() as folder:

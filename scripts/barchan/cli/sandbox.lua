@@ -104,8 +104,8 @@ local actions = {}
 
 local create_flags = profile.with_network {
   template = { type = "string" },
-  lease = { type = "number", positive = true },
-  idle = { type = "number", positive = true },
+  lease = { type = "seconds", positive = true },
+  idle = { type = "seconds", positive = true },
   ["on-lease-end"] = { type = "string" },
   env = { type = "string", many = true },
   mount = { type = "string", many = true },
@@ -171,7 +171,7 @@ function actions.list(words)
 end
 
 local exec_flags = {
-  timeout = { type = "number", positive = true },
+  timeout = { type = "seconds", positive = true },
   env = { type = "string", many = true },
   cwd = { type = "string" },
   stdin = { type = "flag" },
