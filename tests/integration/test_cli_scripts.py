@@ -47,7 +47,7 @@ class Run(unittest.TestCase):
         self.assertNotIn(b"traceback", self.script("return {").stderr)
 
     def test_what_a_callback_gets_wrong_is_said_at_once(self):
-        for body, said in (("error('oh')", b"on_connect failed: "), ("return 'yes'", b"got a string; a.example was refused"),
+        for body, said in (("error('oh')", b"on_connect failed: "), ("error { why = 1 }", b'on_connect failed: {"why":1}'), ("return 'yes'", b"got a string; a.example was refused"),
                            ("return", b"")):
             done = self.script("""
                 local sbx <close> = assert(require "barchan".sandbox { network = {

@@ -274,6 +274,18 @@ function T:test_cost_is_known_or_nil()
   prices["lua:fake"] = nil
 end
 
+function T:test_the_example_of_prices_works()
+  local asked
+  local without = setmetatable({ model = function(options) asked = options return true end }, { __index = barchan })
+  support.example("prices", nil, { barchan = without })()
+  lu.assertAlmostEquals(barchan.prices("openai", "my-model", { input_tokens = 1000000, output_tokens = 0 }), 1.25, 1e-9)
+  lu.assertAlmostEquals(barchan.prices("lua", "echo", { input_tokens = 0, output_tokens = 500000 }), 1, 1e-9)
+  local none, err = barchan.model(asked)
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "MINE_API_KEY")
+  barchan.prices["openai:my-model"], barchan.prices["lua:echo"], barchan.presets.mine = nil, nil, nil
+end
+
 function T:test_prices_and_presets_that_could_not_count_are_refused()
   local function price(key, value) return function() barchan.prices[key] = value end end
   local function preset(key, value) return function() barchan.presets[key] = value end end

@@ -292,15 +292,8 @@ function T:test_an_agent_refuses_an_unknown_effort()
 end
 
 function T:test_the_example_of_the_manual_works()
-  local lines = {}
-  for _, topic in ipairs(require("barchan.docs").topics()) do
-    for line in (topic.name == "model" and topic.intro or ""):gmatch "[^\n]+" do
-      lines[#lines + 1] = line:match "^    (.*)"
-    end
-  end
   local printed
-  local env = setmetatable({ barchan = barchan, print = function(text) printed = text end }, { __index = _G })
-  assert(load(table.concat(lines, "\n"), "example", "t", env))()
+  support.example("model", nil, { barchan = barchan, print = function(text) printed = text end })()
   lu.assertEquals(printed, "hello there")
 end
 
