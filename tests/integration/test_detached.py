@@ -567,4 +567,4 @@ class Crashes(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)

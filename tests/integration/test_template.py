@@ -203,4 +203,4 @@ if __name__ == "__main__":
     if not copies_work():
         print("SKIP templates: copy-on-write needs user attributes on tmpfs (Linux 6.6)")
         sys.exit(0)
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)
