@@ -27,6 +27,10 @@ while [ $# -gt 0 ]; do
     shift
 done
 
+case $filter$skip in
+'.^$') say "barchan: all the tests take about 25 minutes on two busy processors; --filter REGEX runs some of them" ;;
+esac
+first_build="five minutes on two processors"
 bootstrap_packages $BUILD_PACKAGES $TEST_PACKAGES
 bootstrap_build "$top" "$build" -DBARCHAN_TESTS=ON -DBARCHAN_EXAMPLES=ON -DBARCHAN_SANITIZE="$sanitize" \
     -DBARCHAN_TEST_TIMEOUT="$timeout" -DBARCHAN_TESTS_LONG="$long"
@@ -41,6 +45,7 @@ addresses=
 
 names=$(cd "$build" && ctest -N -R "$filter" -E "$skip" | sed -n 's/^ *Test *#[0-9]*: //p')
 [ -n "$names" ] || die "no test has a name that matches '$filter'"
+say "barchan: running $(printf '%s\n' "$names" | wc -l) test programs of $(cd "$build" && ctest -N | sed -n 's/^Total Tests: //p')"
 
 # prepare NAME: a place for a run of the tests whose names come on standard input; `only` is the pattern for them.
 prepare() {

@@ -41,15 +41,32 @@ function(barchan_pkg_config name description private)
   install(FILES ${PROJECT_BINARY_DIR}/${name}.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endfunction()
 
+# A page whose links lead to what is installed; those to what is in the source only become plain words.
+function(barchan_install_page page)
+  get_filename_component(name ${page} NAME)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${page})
+  file(RELATIVE_PATH data ${CMAKE_INSTALL_FULL_DOCDIR} ${CMAKE_INSTALL_FULL_DATADIR}/barchan)
+  file(READ ${PROJECT_SOURCE_DIR}/${page} text)
+  string(REPLACE "](.github/" "](" text "${text}")
+  string(REPLACE "](scripts" "](${data}/scripts" text "${text}")
+  string(REPLACE "](bindings/lua/meta)" "](${data}/meta)" text "${text}")
+  string(REGEX REPLACE "\\[([^]]*)\\]\\((\\.\\./)*(core|bindings|examples|tests)[^)]*\\)" "\\1" text "${text}")
+  file(WRITE ${PROJECT_BINARY_DIR}/doc/${name} "${text}")
+  install(FILES ${PROJECT_BINARY_DIR}/doc/${name} DESTINATION ${CMAKE_INSTALL_DOCDIR})
+endfunction()
+
 function(barchan_install_package)
   barchan_pkg_config(barchan-core "Sandboxes and model providers for language models"
     "-luv -lcurl -ljansson -lcares -lssl -lcrypto")
   barchan_pkg_config(barchan "The Barchan engine: sandboxes, model providers and Lua agents"
     "-luv -lcurl -ljansson -lcares -lssl -lcrypto -llua5.4-cjson -llua5.4")
-  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/README.md
-    DESTINATION ${CMAKE_INSTALL_DOCDIR})
-  # To read and to copy; the libraries have their own embedded.
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+  barchan_install_page(README.md)
+  barchan_install_page(.github/SECURITY.md)
+  # To read and to copy; the libraries have their own embedded. The types are for editors.
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/scripts DESTINATION ${CMAKE_INSTALL_DATADIR}/barchan)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/bindings/lua/meta DESTINATION ${CMAKE_INSTALL_DATADIR}/barchan
+    PATTERN README.md EXCLUDE)
   set(where ${CMAKE_INSTALL_LIBDIR}/cmake/barchan)
   install(EXPORT barchanTargets NAMESPACE barchan:: DESTINATION ${where})
   configure_package_config_file(${PROJECT_SOURCE_DIR}/core/cmake/barchanConfig.cmake.in

@@ -44,7 +44,7 @@ bootstrap_build() {
     shift 2
     mkdir -p "$build_dir" || die "cannot write to $build_dir"
     log=$build_dir/bootstrap.log
-    [ -f "$build_dir/build.ninja" ] || say "barchan: building in $build_dir (the first time takes a minute)"
+    [ -f "$build_dir/build.ninja" ] || say "barchan: building in $build_dir (the first time takes ${first_build:-a minute})"
     if ! { cmake -G Ninja -S "$source_dir" -B "$build_dir" "$@" && ninja -C "$build_dir"; } >"$log" 2>&1; then
         tail -n 40 "$log" >&2
         die "the build failed; the whole log is $log"

@@ -120,6 +120,9 @@ function Run:complete(choice)
       if kind == "retry" then
         self:emit { type = "retry", attempt = data.attempt, wait = data.wait, code = data.code,
           message = data.error }
+      elseif kind == "fallback" then
+        self:emit { type = "fallback", from = data.from, to = data.to, code = data.code,
+          message = data.error }
       else
         self:emit { type = kind == "restart" and "restart" or kind .. "_delta", text = data }
       end

@@ -124,7 +124,8 @@ local function write_class(item, out)
   if item.text ~= "" then out(item.text, "\n\n") end
   for _, field in ipairs(item.fields) do
     local text = field.text ~= "" and ": " .. field.text or ""
-    out(("- `%s` (%s)%s\n"):format(field.name, field.type:gsub("barchan%.", ""), text))
+    local name = field.optional and field.name .. "?" or field.name
+    out(("- `%s` (%s)%s\n"):format(name, field.type:gsub("barchan%.", ""), text))
   end
   if #item.fields > 0 then out "\n" end
 end

@@ -3,6 +3,7 @@
 
 local misuse = require "barchan.misuse"
 local model = require "barchan.model"
+local tool = require "barchan.tool"
 
 -- Asking elsewhere helps: the model or its service failed, not the request.
 local function is_worth(err)
@@ -10,7 +11,31 @@ local function is_worth(err)
   return type(err) ~= "table" or not hopeless[err.code]
 end
 
---- A model that asks the models of the list in turn until one answers.
+local shows = { text = true, reasoning = true, tool_call = true }
+
+-- What an event and an error call a model.
+local function label(m)
+  local provider, name = m.provider, m.name
+  if type(provider) ~= "string" then provider = "model" end
+  return type(name) == "string" and provider .. ":" .. name or provider
+end
+
+-- The last error, when several models have failed with what each of them said.
+local function failure(failed)
+  local last = failed[#failed].err
+  if #failed == 1 or tool.is_cancelled(last) then return last end
+  local err, parts = { code = "script", retryable = false }, {}
+  for key, value in pairs(type(last) == "table" and last or {}) do err[key] = value end
+  for i, one in ipairs(failed) do
+    parts[i] = ("%s: %s"):format(one.name, tool.message(one.err))
+    if type(one.err) == "table" and one.err.retryable then err.retryable = true end
+  end
+  err.message = "no model could answer: " .. table.concat(parts, "; ")
+  return err
+end
+
+--- A model that asks the models of the list in turn until one answers. Going on to the next one is the event
+--- "fallback"; when none answers, the error says how each of them failed.
 ---@param models barchan.Model[]
 ---@return barchan.Model
 return function(models)
@@ -26,22 +51,27 @@ return function(models)
     name = table.concat(names, "|"),
     provider = {
       complete = function(request, emit)
-        local shown, err
+        local shown, failed = false, {}
         local given = {}
         for key, value in pairs(request) do given[key] = value end
         function given.on_event(kind, data)
-          shown = kind ~= "restart"
+          if shows[kind] or kind == "restart" then shown = kind ~= "restart" end
           emit(kind, data)
         end
-        for _, m in ipairs(models) do
+        for i, m in ipairs(models) do
           if shown then emit("restart", "") end
           shown = false
-          local reply
-          reply, err = m:complete(given)
+          local reply, err = m:complete(given)
           if reply then return reply end
+          failed[i] = { name = label(m), err = err }
           if not is_worth(err) then break end
+          if models[i + 1] then
+            local code = type(err) == "table" and err.code or nil
+            local message = type(err) == "table" and err.message or tool.message(err)
+            emit("fallback", { from = label(m), to = label(models[i + 1]), error = message, code = code })
+          end
         end
-        return nil, err
+        return nil, failure(failed)
       end,
     },
   }

@@ -10,6 +10,8 @@ local misuse = require "barchan.misuse"
 local model = require "barchan.model"
 local network = require "barchan.network"
 local policy = require "barchan.policy"
+local presets = require "barchan.presets"
+local prices = require "barchan.prices"
 local sandbox = require "barchan.sandbox"
 local script = require "barchan.script"
 local task = require "barchan.task"
@@ -35,6 +37,8 @@ local barchan = {
   -- models and conversations
   model = model.create, -- { provider, name, … } -> model | nil, err
   recorded = model.recorded, -- (path) -> options of the model that plays the file
+  prices = prices, -- "provider:name" -> what a million tokens cost; to add to
+  presets = presets, -- name -> how a service is asked; to add to
   fallback = fallback, -- { model, … } -> a model that asks the next one when one cannot answer
   user = messages.user, -- (text | parts) -> message
   tool_result = messages.tool_result, -- (call, content, is_error) -> message

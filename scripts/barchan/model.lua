@@ -28,7 +28,7 @@ local complete_spec = {
   extra = "table",
   stream = "boolean",
   on_delta = "function", -- (text of the answer, as it arrives)
-  on_event = "function", -- (kind, data): text, reasoning, tool_call, restart; retry with a table
+  on_event = "function", -- (kind, data): text, reasoning, tool_call, restart; retry, fallback with a table
 }
 
 local turns_spec = { max = "integer" }

@@ -37,7 +37,7 @@ local default_names = {
 
 -- The variables that hold a provider's key and base URL when the script gives none. A base URL that
 -- the script gives itself gets the key from the environment only with `use_key`; it may bring its own.
--- Which belong together is known in C, where the key's value is read; it never enters Lua.
+-- Which belong together is known in C, where the key's value is read; it is not given to Lua.
 local environment = core.model.environment()
 for _, known in ipairs(environment) do
   known.name = default_names[known.provider]

@@ -75,8 +75,7 @@ function network.check(where, given)
 end
 
 local function say_problem(name, problem)
-  local told, text = pcall(tostring, problem) -- an error object may have a __tostring of its own
-  core.host.warn(("sandbox: network: %s failed: %s"):format(name, told and text or type(problem)))
+  core.host.warn(("sandbox: network: %s failed: %s"):format(name, tool.message(problem)))
 end
 
 -- What is neither true nor false is no, and said, but for nil.

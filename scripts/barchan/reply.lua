@@ -17,10 +17,12 @@ local counts = {
   "input_tokens", "cache_read_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens",
 }
 
-local retry_fields = {
-  { "attempt", "number" }, { "wait", "number" }, { "error", "string" }, { "code", "string" },
+-- What is more than a text, and its fields.
+local told = {
+  retry = { { "attempt", "number" }, { "wait", "number" }, { "error", "string" }, { "code", "string" } },
+  fallback = { { "from", "string" }, { "to", "string" }, { "error", "string" }, { "code", "string" } },
 }
-local deltas = { "text", "reasoning", "tool_call", "restart", "retry" }
+local deltas = { "text", "reasoning", "tool_call", "restart", "retry", "fallback" }
 
 local MAX_COUNT = 1 << 53
 
@@ -92,7 +94,7 @@ end
 local function check_delta(kind, data)
   local expected
   for _, known in ipairs(deltas) do
-    if kind == known then expected = kind == "retry" and "table" or "string" end
+    if kind == known then expected = told[kind] and "table" or "string" end
   end
   if type(kind) ~= "string" then
     misuse.expected("emit", ("a kind (%s)"):format(table.concat(deltas, ", ")), kind)
@@ -102,11 +104,10 @@ local function check_delta(kind, data)
   if type(data) ~= expected then
     misuse.expected(("emit: with '%s'"):format(kind), "a " .. expected .. " of data", data)
   end
-  if kind ~= "retry" then return end
-  for _, field in ipairs(retry_fields) do
+  for _, field in ipairs(told[kind] or {}) do
     local name, is = table.unpack(field)
     if data[name] ~= nil and type(data[name]) ~= is then
-      misuse.expected(("emit: with 'retry': '%s'"):format(name), "a " .. is, data[name])
+      misuse.expected(("emit: with '%s': '%s'"):format(kind, name), "a " .. is, data[name])
     end
   end
 end

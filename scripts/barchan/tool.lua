@@ -131,12 +131,19 @@ function tool.plain_message(err)
   return message == nil and code and "error " .. code or nil
 end
 
+-- What Lua says of a value that has no text of its own: a table's fields are told instead of its address.
+local function described(err, text)
+  if not text:find "^[^\n]*: 0x%x+$" then return without_traceback(text) end
+  local json = type(err) == "table" and next(err) ~= nil and util.encode(err)
+  return json or ("an error that is a %s without a message"):format(type(err))
+end
+
 --- One line for an error of any kind, without its traceback: models need the message.
 function tool.message(err)
   local plain = tool.plain_message(err)
   if plain then return plain end
   local ok, text = pcall(tostring, err)
-  return ok and without_traceback(text) or "an error whose text cannot be read"
+  return ok and described(err, text) or "an error whose text cannot be read"
 end
 
 --- The tools that the host application registered, ready for a toolset.

@@ -311,7 +311,8 @@ end
 
 --- Answers every call of a reply: the runnable ones run in parallel, but for those of sequential tools;
 --- one tool message per call is appended to `list`, in order, also when this task is cancelled
---- meanwhile. `around(call, run, may_run)` may wrap each run (policies, events); it returns the message.
+--- meanwhile. `around(call, run, may_run)` may wrap each run (policies, events); it returns the message, or
+--- nothing for that of run().
 --- Returns how many calls there were.
 function Toolset:answer(reply, list, around)
   check_reply("answer", reply)
@@ -323,13 +324,19 @@ function Toolset:answer(reply, list, around)
   local tasks, sequential = {}, {}
   for i, call in ipairs(calls) do sequential[i] = runnable[call] and is_sequential(self, call) end
   for i, call in ipairs(calls) do
+    local message
     local function run_it(changed)
       if changed and changed ~= call then declared_from[changed] = declared_from[call] end
-      return run_call(self, changed or call, i, runnable[call])
+      message = run_call(self, changed or call, i, runnable[call])
+      return message
     end
     tasks[i] = task.spawn(function()
       await_turn(tasks, sequential, i)
-      return around and around(call, run_it, runnable[call]) or run_it()
+      local answer = around and around(call, run_it, runnable[call] or false)
+      if answer and type(answer) ~= "table" then
+        misuse.expected("answer: from what stands around a call", "a message", answer)
+      end
+      return answer or message or run_it()
     end)
   end
   local failure

@@ -90,6 +90,7 @@ add_test(NAME integration/examples_gc COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BU
   BARCHAN_PRELOAD=$<TARGET_FILE:gc_stress> ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_examples.py)
 add_test(NAME integration/idle COMMAND ${CMAKE_COMMAND} -E env BARCHAN_BUILD=${PROJECT_BINARY_DIR}
   ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_idle.py)
+add_test(NAME integration/summary COMMAND ${_python} ${CMAKE_CURRENT_SOURCE_DIR}/test_summary.py)
 add_test(NAME integration/two_runtimes COMMAND two_runtimes)
 if(NOT BARCHAN_SANITIZE)
   add_test(NAME integration/install COMMAND ${CMAKE_CURRENT_SOURCE_DIR}/test_install.sh

@@ -34,7 +34,9 @@ class Front(unittest.TestCase):
                 (["exec", "--timout", "3", "--", "ls"], b"unknown option '--timout'; did you mean '--timeout'?"),
                 (["ask", "--modle", "x"], b"did you mean '--model'"),
                 (["exec"], b"a command is missing"),
-                (["exec", "--timeout", "soon", "--", "ls"], b"--timeout takes a number, got 'soon'"),
+                (["exec", "--timeout", "soon", "--", "ls"], b"--timeout takes a number of seconds, got 'soon'"),
+                (["sandbox", "create", "--lease", "30d"], b"--lease takes a number of seconds, got '30d'"),
+                (["exec", "--timeout", "1e6", "--", "ls"], b"--timeout is at most 604800 seconds"),
                 (["exec", "--timeout", "-1", "--", "ls"], b"greater than 0"),
                 (["exec", "--env", "novalue", "--", "ls"], b"--env takes NAME=value"),
                 (["ask", "hello"], b"no model to ask: set ANTHROPIC_API_KEY"),
@@ -77,6 +79,8 @@ class Front(unittest.TestCase):
     def test_what_commands_take_is_in_their_help(self):
         for words in (["exec"], ["ask"], ["shell"], ["sandbox"], ["template"], ["network"]):
             self.assertIn(b"--host", barchan(*words, "--help").stdout, words)
+        for words in (["exec"], ["ask"], ["shell"], ["sandbox"], ["template"], ["tools"]):
+            self.assertIn(b"--best-effort", barchan(*words, "--help").stdout, words)
         self.assertIn(b"Secrets", barchan("sandbox", "--help").stdout)
         self.assertRegex(barchan("ask", "--help").stdout, rb"125 the model could not be asked")
 
@@ -101,7 +105,8 @@ class Docs(unittest.TestCase):
         self.assertEqual(two, barchan("docs", "tasks").stdout + barchan("docs", "json").stdout)
         for name, words in (("events", ("run_finished", "tools_reload_failed")), ("detached", ("secrets", "on_connect", "on_event")),
                             ("secrets", ("Detached", )), ("barchan", ("invalid_argument", "throws")),
-                            ("policies", ("`false`", "`true`", '"allow"', "rewrite")), ("tools", ("64 KiB", "pattern"))):
+                            ("policies", ("`false`", "`true`", '"allow"', "rewrite")), ("tools", ("64 KiB", "pattern")),
+                            ("prices", ('barchan.prices["openai:', '"lua:', "never 0", "cache_read?", "barchan.presets.", "key?"))):
             text = barchan("docs", name).stdout.decode()
             for word in words:
                 self.assertIn(word, text)
@@ -166,6 +171,26 @@ class Exec(unittest.TestCase):
             done = barchan("exec", "--limits", text, "--", "true")
             self.assertEqual(done.returncode, 2, text)
             self.assertIn(words, done.stderr)
+
+    def test_best_effort(self):
+        without = [f"{os.environ['BARCHAN_BUILD']}/tests/hostile/without", "cgroups"] if os.geteuid() == 0 else []
+
+        def run(*words):  # where there are no control groups, which `cpus` needs
+            return subprocess.run([*without, BIN, *words], capture_output=True, timeout=60, env=CLEAN)
+        limit = ["--limits", "cpus=0.5"]
+        refused = run("exec", *limit, "--", "true")
+        if refused.stdout.startswith(b"SKIP") or refused.returncode == 0:
+            self.skipTest("control groups cannot be taken away here")
+        replay = ["--replay", f"{EXAMPLES}/data/prime.jsonl", "?"]
+        for words, rest in ((["exec"], ["--", "true"]), (["ask"], replay)):
+            done = run(*words, *limit, *rest)
+            self.assertEqual(done.returncode, 125, words)
+            self.assertIn(b"'cpus' needs control groups", done.stderr)
+            done = run(*words, "--best-effort", *limit, *rest)
+            self.assertEqual(done.returncode, 0, (words, done.stderr))
+        done = run("tools", "call", "--best-effort", "exec", '{"command":"echo hi"}')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(run("shell", "--best-effort").returncode, 125)  # needs a terminal
 
     def test_mounts(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -376,4 +401,4 @@ class Doctor(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)

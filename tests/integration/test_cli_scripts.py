@@ -47,7 +47,7 @@ class Run(unittest.TestCase):
         self.assertNotIn(b"traceback", self.script("return {").stderr)
 
     def test_what_a_callback_gets_wrong_is_said_at_once(self):
-        for body, said in (("error('oh')", b"on_connect failed: "), ("return 'yes'", b"got a string; a.example was refused"),
+        for body, said in (("error('oh')", b"on_connect failed: "), ("error { why = 1 }", b'on_connect failed: {"why":1}'), ("return 'yes'", b"got a string; a.example was refused"),
                            ("return", b"")):
             done = self.script("""
                 local sbx <close> = assert(require "barchan".sandbox { network = {
@@ -208,11 +208,13 @@ class Tools(unittest.TestCase):
             self.assertEqual((done.returncode, done.stdout), (1, b""))
             lines = done.stderr.decode().splitlines()
             for line, start, words in zip(lines, (
-                    f"{first}/b.lua:1: ", f"{first}/wants.lua:2: ", f"{first}/a.lua: ", f"{first}/c.lua: ", "",
+                    f"{first}/b.lua:1: ", f"{first}/wants.lua:2: ", f"{first}/a.lua: ", f"{first}/c.lua: ", "barchan: ",
                     f"{second}/twice.lua: "), ("near <eof>", "oh", "'a b'", "got a number", "nodir", "defined in")):
                 self.assertTrue(line.startswith(start), lines)
                 self.assertIn(words, line)
             self.assertEqual(len(lines), 6, lines)
+        done = barchan("tools", "check", "/nope")
+        self.assertEqual(done.stderr, b"barchan: find '/nope': No such file or directory\n")
 
     def test_watch(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -235,4 +237,4 @@ class Tools(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)

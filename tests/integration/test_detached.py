@@ -105,7 +105,7 @@ class Commands(Case):
 
     def test_what_is_wrong_is_said(self):
         for words, expected, code in (
-                ([], b"create, list, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, resume or kill expected", 2),
+                ([], b"create, list, show, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, resume or kill expected", 2),
                 (["creat"], b"unknown command 'creat'; did you mean 'create'?", 2),
                 (["create", "x"], b"create takes no 'x'", 2),
                 (["create", "--on-lease-end", "explode"], b"terminate or pause", 2),
@@ -170,6 +170,10 @@ class Commands(Case):
         self.assertTrue(200 < status["lease_left"] <= 300)
         self.assertEqual((status["state"], status["template"]), ("ready", "host"))
         self.assertIn(id.encode() + b"  ready", sandbox("list").stdout)
+        shown = json.loads(sandbox("show", id).stdout)
+        self.assertEqual((shown["id"], shown["state"], shown["template"]), (id, "ready", "host"))
+        self.assertIn("seccomp", shown["layers"])
+        self.assertEqual((sandbox("show").returncode, sandbox("show", id, id).returncode), (2, 2))
 
     def test_lease_pause_and_usage(self):
         id = self.create("--lease", "300")
@@ -567,4 +571,4 @@ class Crashes(Case):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)

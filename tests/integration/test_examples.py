@@ -221,4 +221,4 @@ class Readme(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)

@@ -32,6 +32,18 @@ check "install" cmake --install "$build" --prefix "$work/usr"
 libdir=$(dirname "$(find "$work/usr" -name libbarchan.a)")
 export LD_LIBRARY_PATH="$libdir" PKG_CONFIG_PATH="$libdir/pkgconfig"
 
+leads_nowhere() { # the links of the installed pages, whatever follows '#' left out
+    find "$work/usr" -name '*.md' | while read -r page; do
+        grep -oE '\]\([^)]+\)' "$page" | sed -E 's/^..//; s/[)#].*//' | grep -v '^https\?:' | while read -r link; do
+            [ -e "$(dirname "$page")/$link" ] || echo "$page: $link"
+        done
+    done
+}
+check "the links of installed pages" prints "" leads_nowhere
+check "the pages and the types" ls "$work"/usr/share/doc/barchan/README.md "$work"/usr/share/doc/barchan/SECURITY.md \
+    "$work"/usr/share/barchan/scripts/barchan/agent.lua "$work"/usr/share/barchan/meta/events.lua
+check "the headers alone" prints barchan ls "$work/usr/include"
+
 check "configure by find_package" cmake -G Ninja -S "$source_dir/tests/support/consumer" -B "$work/consumer" \
     -DCMAKE_PREFIX_PATH="$work/usr"
 check "build by find_package" ninja -C "$work/consumer"

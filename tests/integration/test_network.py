@@ -220,4 +220,4 @@ class Packages(Case):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

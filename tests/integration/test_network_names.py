@@ -293,7 +293,7 @@ def inside_namespaces():
         file.write("hosts: files dns\n")
     for name in ("resolv.conf", "nsswitch.conf"):
         subprocess.run(["mount", "--bind", name, "/etc/" + name], check=True)
-    unittest.main(argv=[sys.argv[0], *[word for word in sys.argv[2:] if word != "--as-user"]])
+    unittest.main(argv=[sys.argv[0], *[word for word in sys.argv[2:] if word != "--as-user"]], verbosity=2)
 
 
 def main():

@@ -108,4 +108,4 @@ class SecretRun(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    unittest.main()
+    unittest.main(verbosity=2)

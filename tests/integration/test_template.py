@@ -160,6 +160,12 @@ class Templates(unittest.TestCase):
         self.assertEqual((code, out.splitlines()[0]), (0, "text"), err)
         self.assertEqual(json.loads(barchan("template", "show", "based")[1])["base"], root)
 
+    def test_nothing_runs_where_no_template_can_be_kept(self):
+        for place in ("/proc", "/proc/none"):  # where nobody, not even root, makes a folder
+            code, out, err = barchan("template", "build", "lost", "--run", "echo ran", env={"XDG_DATA_HOME": place})
+            self.assertEqual((code, out), (125, ""))
+            self.assertRegex(err, "^barchan: no template can be made: .*/proc")
+
     def test_killed(self):
         self.build("old", "--run", "echo 1 > file")
         for i in range(12):
@@ -197,4 +203,4 @@ if __name__ == "__main__":
     if not copies_work():
         print("SKIP templates: copy-on-write needs user attributes on tmpfs (Linux 6.6)")
         sys.exit(0)
-    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]], verbosity=2)

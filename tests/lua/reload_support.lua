@@ -81,6 +81,21 @@ function support.eventually(happened, what)
   end
 end
 
+--- The example in the manual: of a topic, or of what one of its functions says; to be called.
+function support.example(topic_name, function_name, env)
+  local lines = {}
+  local function take(text)
+    for line in text:gmatch "[^\n]+" do lines[#lines + 1] = line:match "^    (.*)" end
+  end
+  for _, topic in ipairs(require("barchan.docs").topics()) do
+    if topic.name == topic_name and not function_name then take(topic.intro) end
+    for _, item in ipairs(topic.name == topic_name and topic.items or {}) do
+      if item.kind == "function" and item.name == function_name then take(item.text) end
+    end
+  end
+  return assert(load(table.concat(lines, "\n"), "example", "t", setmetatable(env, { __index = _G })))
+end
+
 --- The path of a file of examples/data.
 function support.data(name)
   return assert(debug.getinfo(1, "S").source:match "^@(.-)tests/lua/") .. "examples/data/" .. name

@@ -91,6 +91,52 @@ function T:test_fields_that_are_no_functions()
   for name in pairs(err) do lu.assertNotNil(fields["barchan.Error"][name], name) end
 end
 
+-- What a result has is declared, and what is declared without '?' is there.
+local function compare(class, object)
+  local _, fields = declared()
+  for name in pairs(object) do lu.assertNotNil(fields[class][name], class .. "." .. name .. " is not declared") end
+  for name, field in pairs(fields[class]) do
+    lu.assertTrue(field.optional or object[name] ~= nil, ("%s.%s may be missing"):format(class, name))
+  end
+end
+
+function T:test_fields_of_results()
+  local sbx <close> = assert(barchan.sandbox())
+  for _, command in ipairs { { "true" }, { "false" }, { sh = "kill -9 $$" }, { "/no/such" }, { "true", cwd = "/no/such" },
+    { "sleep", "9", timeout = 0.05 }, { "seq", "1000", output_limit = 10 }, { sh = "seq 1000 >&2", output_limit = 10 } } do
+    compare("barchan.ExecResult", assert(sbx:exec(command)))
+  end
+  assert(sbx:exec "ln -s a b; echo c > d")
+  for _, change in ipairs(assert(sbx:changes())) do compare("barchan.Change", change) end
+  local seen
+  local tool = { name = "look", run = function(_, ctx) seen = ctx return "" end }
+  local policy = { before_call = function(call, run)
+    compare("barchan.Call", call)
+    for name, field in pairs(select(2, declared())["barchan.PolicyRun"]) do
+      lu.assertTrue(field.optional or run[name] ~= nil, name)
+    end
+  end }
+  local run = barchan.agent {
+    model = support.replaying({ { "look" } }, "hi"), tools = { tool, sandbox = sbx }, policy = policy,
+  }:run "q"
+  compare("barchan.AgentResult", run)
+  compare("barchan.Reply", run.messages[2])
+  compare("barchan.ToolContext", seen)
+  compare("barchan.Error", select(2, barchan.model { replay = "/no/such" }))
+  compare("barchan.Error", select(2, sbx.files:read "none"))
+  local answers = barchan.model { name = "x", provider = { complete = function() return {} end } }
+  compare("barchan.Reply", assert(answers:complete { messages = "q", schema = {} }))
+end
+
+function T:test_the_manual_says_what_may_be_missing()
+  local parts = {}
+  for _, topic in ipairs(docs.topics()) do docs.write(topic, function(...) parts[#parts + 1] = table.concat { ... } end) end
+  local text = table.concat(parts)
+  for _, line in ipairs { "- `denied?` (Denied[])", "- `exit_code?` (integer)", "- `reason` (string)", "- `lease?` (number)" } do
+    lu.assertStrContains(text, line)
+  end
+end
+
 -- What there is of options, from what the refusal of an unknown one lists.
 local function options_of(fn, ...)
   local ok, problem = pcall(fn, ...)
@@ -123,6 +169,8 @@ function T:test_options()
     ["barchan.AgentOptions"] = options_of(barchan.agent, { [UNKNOWN] = 1 }),
     ["barchan.Policy"] = options_of(barchan.policies, { { [UNKNOWN] = 1 } }),
     ["barchan.PoliciesOptions"] = options_of(barchan.policies, { dir = "x", [UNKNOWN] = 1 }),
+    ["barchan.Price"] = options_of(function() barchan.prices["x:y"] = { [UNKNOWN] = 1 } end),
+    ["barchan.Preset"] = options_of(function() barchan.presets.x = { [UNKNOWN] = 1 } end),
     ["barchan.ScriptOptions"] = options_of(barchan.script, { [UNKNOWN] = 1 }),
   }
   for class, list in pairs(cases) do lu.assertEquals(keys(fields[class], is_any), list, class) end

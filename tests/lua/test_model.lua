@@ -175,33 +175,65 @@ function T:test_answers_by_schema()
   lu.assertNil(cut.output_error)
 end
 
+-- A model that fails, after it has said something.
+local function failing(asked, name, code, partial)
+  return assert(barchan.model { name = name, provider = { complete = function(_, emit)
+    asked[#asked + 1] = name
+    if partial then emit("text", partial) end
+    return nil, { code = code, message = name .. " failed", retryable = code == "overloaded" }
+  end } })
+end
+
 function T:test_fallback_asks_the_next_one()
   local asked, events = {}, {}
-  local function failing(name, code, partial)
-    return says(function(_, emit)
-      asked[#asked + 1] = name
-      if partial then emit("text", partial) end
-      return nil, { code = code, message = code }
-    end)
-  end
   local model = barchan.fallback {
-    failing("a", "overloaded", "half"), failing("b", "auth"), says { text = "c answers" },
+    failing(asked, "a", "overloaded", "half"), failing(asked, "b", "auth"), says { text = "c answers" },
   }
   local reply = assert(model:complete { messages = "hi", on_event = function(kind, data)
-    events[#events + 1] = kind .. ":" .. data
+    events[#events + 1] = { kind, data }
   end })
   lu.assertEquals({ reply.text, table.concat(asked) }, { "c answers", "ab" })
-  lu.assertEquals(events, { "text:half", "restart:" })
-  asked = {}
-  local none, err = barchan.fallback { failing("a", "invalid_request"), failing("b", "auth") }:complete "hi"
-  lu.assertNil(none)
-  lu.assertEquals({ err.code, table.concat(asked) }, { "invalid_request", "a" })
+  lu.assertEquals(events, {
+    { "text", "half" },
+    { "fallback", { from = "lua:a", to = "lua:b", error = "a failed", code = "overloaded" } }, { "restart", "" },
+    { "fallback", { from = "lua:b", to = "lua:fake", error = "b failed", code = "auth" } },
+  })
   lu.assertErrorMsgContains("a list of models", barchan.fallback, {})
   lu.assertErrorMsgContains("model 1", barchan.fallback, { 5 })
 end
 
+function T:test_fallback_says_how_each_model_failed()
+  local asked = {}
+  local none, err = barchan.fallback { failing(asked, "a", "overloaded"), failing(asked, "b", "auth") }:complete "hi"
+  lu.assertNil(none)
+  lu.assertEquals(err.message, "no model could answer: lua:a: a failed (overloaded); lua:b: b failed (auth)")
+  lu.assertEquals({ err.code, err.retryable, table.concat(asked) }, { "auth", true, "ab" })
+  asked = {}
+  none, err = barchan.fallback { failing(asked, "a", "invalid_request"), failing(asked, "b", "auth") }:complete "hi"
+  lu.assertNil(none)
+  lu.assertEquals({ err.code, err.message, table.concat(asked) }, { "invalid_request", "a failed", "a" })
+  local odd = says(function() return nil, "no table" end) -- fails with a text, and below one that is none of ours
+  none, err = barchan.fallback { barchan.fallback { odd, odd }, { complete = function() return nil, "nor this" end } }
+    :complete "hi"
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "lua:fake: no table; lua:fake: no table")
+  lu.assertStrContains(err.message, "; model: nor this")
+end
+
+function T:test_an_agent_tells_of_a_fallback()
+  local told = {}
+  local result = barchan.agent {
+    model = barchan.fallback { failing({}, "a", "overloaded"), says { text = "done" } },
+    on_event = function(event) if event.type == "fallback" then told[#told + 1] = event end end,
+  }:run "?"
+  lu.assertEquals({ result.text, #told }, { "done", 1 })
+  local event = told[1]
+  lu.assertEquals({ event.from, event.to, event.code, event.message, event.turn, event.run_id },
+    { "lua:a", "lua:fake", "overloaded", "a failed", 1, result.run_id })
+end
+
 function T:test_presets()
-  local presets = require "barchan.presets"
+  local presets = barchan.presets
   local none, err = barchan.model { provider = "groq", name = "x" }
   if not os.getenv "GROQ_API_KEY" then
     lu.assertNil(none)
@@ -215,11 +247,25 @@ function T:test_presets()
   lu.assertNil(none)
   lu.assertStrContains(tostring(failed), "127.0.0.1:9")
   lu.assertEquals(tostring(model), "model here:x")
+  presets.here = { provider = "openai", base_url = "http://192.0.2.1/v1", key = "HERE_API_KEY", max_tokens = 5,
+    headers = { ["X-Name"] = "v" } }
+  none, err = barchan.model { provider = "here", name = "x" }
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "HERE_API_KEY")
+  none, err = barchan.model { provider = "here", name = "x", api_key = "k" }
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "allow plain http")
+  presets.here.allow_plain_http = true
+  assert(barchan.model { provider = "here", name = "x", api_key = "k" })
+  presets.here = nil
+  presets.here = { provider = "openai", base_url = "http://192.0.2.1/v1", allow_plain_http = true }
+  assert(barchan.model { provider = "here", name = "x" })
+  presets.here = nil
 end
 
 -- Played without the preset, or with another one, a recorded request is still the same.
 function T:test_the_extra_of_a_preset_is_recorded()
-  local presets, path = require "barchan.presets", os.tmpname()
+  local presets, path = barchan.presets, os.tmpname()
   os.remove(path)
   presets.here = { provider = "openai", base_url = "http://127.0.0.1:9", extra = { top_k = 1, top_p = 0.5 } }
   local model = assert(barchan.model {
@@ -246,7 +292,7 @@ function T:test_the_extra_of_a_preset_is_recorded()
 end
 
 function T:test_cost_is_known_or_nil()
-  local prices = require "barchan.prices"
+  local prices = barchan.prices
   local usage = { input_tokens = 1000000, cache_read_tokens = 1000000, output_tokens = 100000 }
   prices["lua:fake"] = { input = 2, cache_read = 0.5, output = 10 }
   lu.assertAlmostEquals(says({ text = "", usage = usage }):complete("hi").cost, 3.5, 1e-9)
@@ -256,6 +302,42 @@ function T:test_cost_is_known_or_nil()
   lu.assertAlmostEquals(prices("openai-responses", "gpt-5-mini", usage), 0.25 + 0.025 + 0.2, 1e-9)
   lu.assertNil(prices("openai", "gpt-5-ultra", usage))
   lu.assertNil(prices("openai", "gpt-5", {}))
+  prices["lua:fake"] = { input = 2, cache_write = 9 } -- what is left out is as input
+  lu.assertAlmostEquals(says({ text = "", usage = usage }):complete("hi").cost, 4.2, 1e-9)
+  prices["lua:fake"] = nil
+end
+
+function T:test_the_example_of_prices_works()
+  local asked
+  local without = setmetatable({ model = function(options) asked = options return true end }, { __index = barchan })
+  support.example("prices", nil, { barchan = without })()
+  lu.assertAlmostEquals(barchan.prices("openai", "my-model", { input_tokens = 1000000, output_tokens = 0 }), 1.25, 1e-9)
+  lu.assertAlmostEquals(barchan.prices("lua", "echo", { input_tokens = 0, output_tokens = 500000 }), 1, 1e-9)
+  local none, err = barchan.model(asked)
+  lu.assertNil(none)
+  lu.assertStrContains(err.message, "MINE_API_KEY")
+  barchan.prices["openai:my-model"], barchan.prices["lua:echo"], barchan.presets.mine = nil, nil, nil
+end
+
+function T:test_prices_and_presets_that_could_not_count_are_refused()
+  local function price(key, value) return function() barchan.prices[key] = value end end
+  local function preset(key, value) return function() barchan.presets[key] = value end end
+  for wrong, add in pairs {
+    ["a key \"provider:name\" expected"] = price("gpt-5", { input = 1 }),
+    ["unknown option 'in'"] = price("openai:mine", { ["in"] = 1, output = 1 }),
+    ["'input' is missing"] = price("openai:mine", { output = 1 }),
+    ["'output': an amount from 0 on expected, got -1"] = price("openai:mine", { input = 1, output = -1 }),
+    ["a table of options expected, got 5"] = price("openai:mine", 5),
+    ["unknown option 'url'; there is: allow_plain_http"] = preset("mine", { provider = "openai", url = "https://x" }),
+    ["'provider' is missing"] = preset("mine", { base_url = "https://x.example" }),
+    ["a name expected, got 5"] = preset(5, {}),
+  } do
+    lu.assertErrorMsgContains(wrong, add)
+    lu.assertErrorMsgContains("test_model.lua:", add) -- at the caller's line
+  end
+  barchan.prices["openai:mine"] = nil -- as of any table
+  lu.assertNil(barchan.prices["openai:mine"])
+  lu.assertNil(barchan.presets.mine)
 end
 
 function T:test_what_is_not_known_is_not_in_its_label()

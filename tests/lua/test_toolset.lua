@@ -1,6 +1,7 @@
 local lu = require "luaunit"
 local barchan = require "barchan"
 local coverage = require "coverage"
+local support = require "reload_support"
 
 local T = {}
 
@@ -100,6 +101,24 @@ function T:test_a_tool_that_throws_is_an_error_result_without_a_traceback()
   lu.assertEquals(message.content, "it broke")
 end
 
+function T:test_a_table_that_a_tool_throws_is_told_by_its_fields()
+  local function said(err)
+    local thrown = call(toolset(add_tool(function() error(err) end)), { a = 1, b = 2 })
+    local returned = call(toolset(add_tool(function() return nil, err end)), { a = 1, b = 2 })
+    lu.assertEquals({ thrown.is_error, returned.is_error, returned.content }, { true, true, thrown.content })
+    return thrown.content
+  end
+  lu.assertEquals(said { message = "no such file", path = "x" }, "no such file")
+  lu.assertEquals(said { message = "no such file", code = "not_found" }, "no such file (not_found)")
+  lu.assertEquals(said { reason = "quota" }, '{"reason":"quota"}')
+  lu.assertEquals(said { message = { "a", "b" } }, '{"message":["a","b"]}')
+  lu.assertEquals(said { 1, 2 }, "[1,2]")
+  lu.assertEquals(said(setmetatable({}, { __tostring = function() return "its own words" end })), "its own words")
+  lu.assertEquals(said {}, "an error that is a table without a message")
+  lu.assertEquals(said { print }, "an error that is a table without a message")
+  lu.assertEquals(said(print), "an error that is a function without a message")
+end
+
 function T:test_a_toolset_without_a_sandbox_says_so()
   local message = call(barchan.toolset { "exec" }, { command = "ls" }, "exec")
   lu.assertTrue(message.is_error)
@@ -156,6 +175,40 @@ function T:test_answers_to_wrong_calls_are_bounded()
     parameters = { type = "object", properties = {}, additionalProperties = false } }
   lu.assertTrue(#call(tools, { [("k"):rep(1000000)] = 1 }, "t").content < 6000)
   lu.assertStrContains(call(tools, barchan.json.decode "[]", "t").content, "must be a JSON object")
+end
+
+function T:test_what_stands_around_a_call()
+  local ran, asked = {}, {}
+  local tools = barchan.toolset {
+    { name = "exec", run = function() ran[#ran + 1] = "exec" end },
+    { name = "add", run = function(args) ran[#ran + 1] = "add" return args.a end },
+  }
+  local reply = {
+    tool_calls = { { id = "1", name = "exec", arguments = {} }, { id = "2", name = "add", arguments = { a = 5 } } },
+    invalid_tool_calls = { { id = "3", name = "add", error = "cut off" } },
+  }
+  local function turn(around)
+    local list = {}
+    ran, asked = {}, {}
+    lu.assertEquals({ tools:answer(reply, list, around), #list }, { 3, 3 })
+    return list
+  end
+  local list = {}
+  support.example("tools", "answer", { barchan = barchan, tools = tools, reply = reply, messages = list })()
+  lu.assertEquals({ ran, list[1].content, list[2].content }, { { "add" }, "not run: not allowed", "5" })
+  lu.assertStrContains(list[3].content, "was not run: cut off")
+  turn(function(_, run, may_run) asked[#asked + 1] = may_run return run() end)
+  lu.assertEquals(asked, { true, true, false })
+  list = turn(function(asks, run) return run { id = asks.id, name = "add", arguments = { a = 7 } } end)
+  lu.assertEquals({ ran, list[1].content, list[2].content }, { { "add", "add" }, "7", "7" })
+  for _, around in ipairs { function() end, function(_, run) run() end } do
+    list = turn(around)
+    table.sort(ran)
+    lu.assertEquals({ ran, list[2].content }, { { "add", "exec" }, "5" }) -- once each
+  end
+  list = turn(function() return "a text" end)
+  lu.assertEquals({ ran, list[1].is_error }, { {}, true })
+  lu.assertStrContains(list[1].content, "a message expected, got \"a text\"")
 end
 
 function T:test_what_a_model_marked_invalid_never_runs()

@@ -72,11 +72,13 @@ function T:test_what_emit_takes()
   end
   for message, fn in pairs {
     ["emit: unknown kind 'txet'; did you mean 'text'?"] = emitting("txet", "x"),
-    ["emit: unknown kind 'zzzzzzzzz'; there is: text, reasoning, tool_call, restart, retry"] = emitting("zzzzzzzzz", "x"),
-    ["emit: a kind (text, reasoning, tool_call, restart, retry) expected, got nil"] = emitting(),
+    ["emit: unknown kind 'zzzzzzzzz'; there is: text, reasoning, tool_call, restart"] = emitting("zzzzzzzzz", "x"),
+    ["emit: a kind (text, reasoning, tool_call, restart, retry, fallback) expected, got nil"] = emitting(),
     ["emit: with 'text': a string of data expected, got nil"] = emitting "text",
     ["emit: with 'reasoning': a string of data expected, got table"] = emitting("reasoning", {}),
     ["emit: with 'retry': a table of data expected"] = emitting("retry", "x"),
+    ["emit: with 'fallback': a table of data expected"] = emitting("fallback", "x"),
+    ["emit: with 'fallback': 'to': a string expected, got 5"] = emitting("fallback", { to = 5 }),
     ["emit: with 'retry': 'attempt': a number expected, got \"x\""] = emitting("retry", { attempt = "x" }),
   } do
     lu.assertErrorMsgContains(message, fn)
@@ -84,10 +86,11 @@ function T:test_what_emit_takes()
   end
   lu.assertEquals(events, {})
   for _, given in ipairs { { "text", "a" }, { "reasoning", "b" }, { "tool_call", "f" }, { "restart" },
-    { "retry", { attempt = 2, wait = 1, error = "m", code = "network" } } } do
+    { "retry", { attempt = 2, wait = 1, error = "m", code = "network" } },
+    { "fallback", { from = "a", to = "b", error = "m", code = "network" } } } do
     assert(emitting(table.unpack(given))())
   end
-  lu.assertEquals(#events, 5)
+  lu.assertEquals(#events, 6)
 end
 
 function T:test_errors_name_the_field()
@@ -289,15 +292,8 @@ function T:test_an_agent_refuses_an_unknown_effort()
 end
 
 function T:test_the_example_of_the_manual_works()
-  local lines = {}
-  for _, topic in ipairs(require("barchan.docs").topics()) do
-    for line in (topic.name == "model" and topic.intro or ""):gmatch "[^\n]+" do
-      lines[#lines + 1] = line:match "^    (.*)"
-    end
-  end
   local printed
-  local env = setmetatable({ barchan = barchan, print = function(text) printed = text end }, { __index = _G })
-  assert(load(table.concat(lines, "\n"), "example", "t", env))()
+  support.example("model", nil, { barchan = barchan, print = function(text) printed = text end })()
   lu.assertEquals(printed, "hello there")
 end
 

@@ -2,8 +2,8 @@
 """Adds up what the test programs of ctest's runs reported.
 
 Reads its JUnit files and, in each program's output, the closing lines of libcheck, luaunit,
-unittest, or a plain "N passed, N failed, N skipped". Prints one such line; fails when a test failed or
-a program ended badly without saying which test did.
+unittest, or a plain "N passed, N failed, N skipped". Names each test that was skipped, with its reason, and
+prints one such line; fails when a test failed or a program ended badly without saying which test did.
 """
 import re
 import sys
@@ -38,6 +38,24 @@ def count(text):
     return passed - marks, failed, skipped + marks
 
 
+def skips(case, text):
+    """A line for each test that was skipped: its name, where it has one, and why."""
+    lines = re.findall(r"^SKIP\b.*", text, re.M)
+    name = "?"
+    for line in text.splitlines():  # unittest; what a test prints may stand before the word
+        begin = re.match(r" *(\w+) \([^)]*\)", line)
+        name = begin[1] if begin else name
+        end = re.search(r"\bskipped (['\"])(.*)\1$", line)
+        if end:
+            lines.append(f"SKIP {name}: {end[2]}")
+    for m in re.finditer(r"^ +(\S+) \.\.\. SKIP\n(.*)$", text, re.M):  # luaunit
+        lines.append(f"SKIP {m[1]}: {m[2]}")
+    if not lines and case.get("status") == "notrun":
+        skipped = case.find("skipped")
+        lines.append(f"SKIP not run: {skipped.get('message') if skipped is not None else 'ctest does not say why'}")
+    return lines
+
+
 def main(paths):
     total = [0, 0, 0]
     for case in (case for path in paths for case in ET.parse(path).getroot().iter("testcase")):
@@ -50,7 +68,10 @@ def main(paths):
             numbers = (0, 0, 1)
         elif sum(numbers) == 0:
             numbers = (1, 0, 0)
-        for line in re.findall(r"^SKIP\b.*", text, re.M):
+        lines = skips(case, text)
+        if len(lines) < numbers[2]:
+            lines.append(f"SKIP {numbers[2] - len(lines)} more, without a reason")
+        for line in lines:
             print(f"{case.get('name')}: {line}")
         for i, n in enumerate(numbers):
             total[i] += n

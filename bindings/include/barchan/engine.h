@@ -12,7 +12,7 @@
  *    given to a toolset. They answer at once, or later.
  *  - Events of agent runs go to `on_event`: JSON objects with type and, where they apply, seq,
  *    time, run_id, turn, call_id. The types and their fields are listed in
- *    scripts/barchan/README.md; transcripts and `barchan ask --json` hold the same.
+ *    `barchan docs events`; transcripts and `barchan ask --json` hold the same.
  *
  * The safe library has no files, environment, bytecode, debug library or finalizers. Its scripts
  * may make sandboxes (template "host" only), models and toolsets: code and transcripts are read

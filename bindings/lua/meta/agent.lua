@@ -31,10 +31,10 @@ local Agent = {}
 ---@class barchan.AgentResult
 ---@field text string the last answer
 ---@field stop_reason string end_turn, stop_sequence, max_steps, max_tokens, refusal, content_filter, context_window, pause_turn, budget, denied, cancelled, error
----@field reason string? with denied: what the policy said
----@field error barchan.Error? with error and cancelled
+---@field reason? string with denied: what the policy said
+---@field error? barchan.Error with error and cancelled
 ---@field usage table
----@field cost? number US dollars, when every turn's model has a price
+---@field cost? number US dollars; nil unless every turn's model has a price: see the topic prices
 ---@field messages table[] to go on from
 ---@field turns integer
 ---@field run_id string

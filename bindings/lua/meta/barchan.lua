@@ -12,6 +12,8 @@
 ---@field version string
 ---@field json barchan.json JSON that keeps integers, empty arrays and null; see the topic json
 ---@field templates barchan.templates files that sandboxes begin from; see the topic templates
+---@field prices table<string, barchan.Price> what models cost, by "provider:name"; see the topic prices
+---@field presets table<string, barchan.Preset> services by name; see the topic prices
 ---@field transcript barchan.transcripts records of runs; see the topic agent
 ---@field coroutine table a coroutine library that waits pass through; in engines it is `coroutine` itself
 ---@field host { tools: barchan.Tool[] } the tools that the host application has registered by now
@@ -20,14 +22,14 @@ local barchan = {}
 ---@class barchan.Error what went wrong, with a readable tostring
 ---@field code string "timeout", "not_found", "closed", "cancelled", "limit", …: names of `barchan_status`
 ---@field message string one line for people
----@field status integer? a provider's HTTP status
----@field provider_code string? a provider's own code
----@field request_id string? a provider's id of the request
+---@field status? integer a provider's HTTP status
+---@field provider_code? string a provider's own code
+---@field request_id? string a provider's id of the request
 ---@field retryable boolean whether the same call may succeed later
----@field retry_after number? seconds that the peer asked us to wait
----@field where string? the operation
----@field os_error integer? the system's error number
----@field traceback string? where a script threw it
+---@field retry_after? number seconds that the peer asked us to wait
+---@field where? string the operation
+---@field os_error? integer the system's error number
+---@field traceback? string where a script threw it
 
 --- Seconds of a clock that only runs forward.
 ---@return number

@@ -10,7 +10,7 @@
 ---@field size integer
 ---@field mode integer
 ---@field mtime number
----@field link_target string?
+---@field link_target? string
 
 ---@class barchan.Sandbox see the topic sandbox
 local Sandbox = {}

@@ -60,20 +60,22 @@ function barchan.render(result, options) end
 
 ---@class barchan.ExecResult how a command ended; tostring renders it for a model
 ---@field reason string "exited", "signaled", "timeout", "oom", "cancelled", "lost", "spawn_failed", …
----@field exit_code integer? when it exited
----@field signal integer? when a signal ended it
+---@field exit_code? integer when it exited
+---@field signal? integer when a signal ended it
 ---@field out string standard output
 ---@field err string standard error
 ---@field out_dropped integer bytes missing in the middle of out
 ---@field err_dropped integer bytes missing in the middle of err
+---@field out_head? integer of an out with bytes missing: how many stand before them
+---@field err_head? integer likewise
 ---@field duration number seconds
 ---@field left_running integer processes that it left
----@field denied? barchan.Denied[] what the network refused meanwhile
----@field program string? of one that could not be started: its name
----@field cwd string? of one that could not be started: where it was to run
----@field spawn_error string? why it could not be started
----@field spawn_errno integer? the system's number for that
----@field spawn_cwd boolean? it was the working directory that could not be entered
+---@field denied? barchan.Denied[] what the network refused meanwhile; nil when that is nothing
+---@field program? string of one that could not be started: its name
+---@field cwd? string of one that could not be started: where it was to run
+---@field spawn_error? string why it could not be started
+---@field spawn_errno? integer the system's number for that
+---@field spawn_cwd? boolean it was the working directory that could not be entered
 ---@field usage { wall: number, cpu: number, user: number, system: number, max_rss: integer }
 local ExecResult = {}
 

@@ -10,6 +10,7 @@
 --- | `turn_started` | |
 --- | `text_delta`, `reasoning_delta`, `tool_call_delta`, `restart` | text (of tool_call: the name; after restart what was shown is void) |
 --- | `retry` | attempt (the coming one), wait (seconds), code, message: the request failed in passing and is sent again |
+--- | `fallback` | from, to (models), code, message: from could not answer, to is asked (barchan.fallback) |
 --- | `model_reply` | reply: the whole reply, as in the topic model |
 --- | `tool_call` | call_id, name, arguments |
 --- | `tool_result` | call_id, name, content, is_error, seconds |
@@ -23,6 +24,6 @@
 ---@class barchan.Event
 ---@field type string
 ---@field time number seconds since 1970
----@field seq integer? of a run: 1, 2, …
----@field run_id string? of a run
----@field turn integer? of a run: the completion that it belongs to; 0 before the first
+---@field seq? integer of a run: 1, 2, …
+---@field run_id? string of a run
+---@field turn? integer of a run: the completion that it belongs to; 0 before the first

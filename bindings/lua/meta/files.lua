@@ -62,9 +62,9 @@ function Files:remove(path, options) end
 ---@return barchan.Error? err
 function Files:rename(path, new_path) end
 
---- Copies an open file, or what a function returns chunk by chunk (nil at the end), into the sandbox. The file
---- appears under its name when it is whole.
----@param source file*|fun(): string?
+--- Copies into the sandbox what is read from an open file (io.open, not its name), or what a function returns chunk by
+--- chunk (nil at the end). The file appears under its name when it is whole.
+---@param source file*|fun(): string? an open file, or a function
 ---@param path string
 ---@param options? { mode: integer }
 ---@return boolean?
@@ -73,7 +73,7 @@ function Files:upload(source, path, options) end
 
 --- Copies a file out, to an open file or to a function that takes each chunk; how many bytes.
 ---@param path string
----@param sink file*|fun(chunk: string)
+---@param sink file*|fun(chunk: string) an open file, or a function
 ---@return integer?
 ---@return barchan.Error? err
 function Files:download(path, sink) end

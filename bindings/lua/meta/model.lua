@@ -1,7 +1,8 @@
 ---@meta
 
---- Models: a provider, a name, options. Keys come from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, …),
---- never enter Lua, and go to the provider's own address only. `replay` plays recorded turns, without a key.
+--- Models: a provider, a name, options. Keys come from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, …) and go to
+--- the provider's own address only; the library gives none to Lua. (A script with `os` can read the environment itself;
+--- the safe library has no `os`.) `replay` plays recorded turns, without a key.
 ---
 --- A model may be written in Lua: its provider is a table with a function `complete(request, emit)`, which returns a
 --- reply, or nil and an error { code, message }. What it throws, and a reply that is none, is thrown on. Requests and
@@ -21,7 +22,7 @@
 --- toolset and `on_event` in the place of emit, and may hand it on to another model's complete. The same checks hold.
 
 ---@class barchan.ModelOptions
----@field provider? string|barchan.Provider "anthropic", "openai", "openai-responses", "gemini", "replay"; or a model written in Lua
+---@field provider? string|barchan.Provider "anthropic", "openai", "openai-responses", "gemini", "replay", a preset's name (see the topic prices); or a model written in Lua
 ---@field name? string of the model
 ---@field replay? string the transcript that provider "replay" plays; of another, the recording to play
 ---@field record? string a new file: all that goes over the wire, without the key, to be played later
@@ -45,25 +46,26 @@
 ---@class barchan.Request what it is asked; checked, as one that goes over HTTP is
 ---@field messages table[] the conversation: { role = "user", content }, replies, { role = "tool", tool_call_id, name, content, is_error }; content is text or a list of parts
 ---@field stream boolean whether text is wanted as it arrives
----@field system string?
----@field tools table[]? { name, description, parameters }, … that it may call
----@field tool_choice string|table|nil "auto", "any", "none" or { name = … }
----@field parallel_tool_calls boolean?
----@field max_tokens integer?
----@field temperature number?
----@field stop string[]?
----@field effort string?
----@field schema table? JSON Schema of the answer, which is checked by it
----@field cache boolean?
----@field extra table?
+---@field system? string
+---@field tools? table[] { name, description, parameters }, … that it may call
+---@field tool_choice? string|table "auto", "any", "none" or { name = … }
+---@field parallel_tool_calls? boolean
+---@field max_tokens? integer
+---@field temperature? number
+---@field stop? string[]
+---@field effort? string
+---@field schema? table JSON Schema of the answer, which is checked by it
+---@field cache? boolean
+---@field extra? table
 
 ---@class barchan.Emit emit(kind, data): what it says while it works, for on_delta and on_event
 ---@overload fun(kind: string, data: any)
 ---@field text string more of the answer's text; the reply has it whole
 ---@field reasoning string more of the readable thinking
 ---@field tool_call string the name of a call that has begun
----@field restart string? what was shown is void
+---@field restart? string what was shown is void
 ---@field retry table { attempt = the coming one, wait = seconds, error, code }: asks again
+---@field fallback table { from, to, error, code }: asks another model
 
 --- A model, ready to complete.
 ---@param options barchan.ModelOptions
@@ -79,7 +81,7 @@ function barchan.model(options) end
 function barchan.recorded(path) end
 
 --- A model that asks the first of several that can answer: the next one when one fails in a way that another may
---- not.
+--- not, which is told as the event "fallback". When none answers, the error says how each failed; its code is the last one's.
 ---@param models barchan.Model[]
 ---@return barchan.Model
 function barchan.fallback(models) end
@@ -98,7 +100,7 @@ function barchan.tool_result(call, content, is_error) end
 
 ---@class barchan.Model
 ---@field provider string
----@field name string?
+---@field name? string
 local Model = {}
 
 ---@class barchan.CompleteOptions
@@ -116,7 +118,7 @@ local Model = {}
 ---@field extra? table merged into the provider's request
 ---@field stream? boolean
 ---@field on_delta? fun(text: string) the answer's text as it arrives
----@field on_event? fun(kind: string, data: any) text, reasoning, tool_call, restart, retry
+---@field on_event? fun(kind: string, data: any) text, reasoning, tool_call, restart; retry and fallback with a table: see Emit
 ---@field max? integer turns only: how many; 8
 
 ---@class barchan.Call
@@ -127,20 +129,20 @@ local Model = {}
 ---@class barchan.Reply the assistant message, to be appended as it is; of a model written in Lua all may be missing, and others are errors
 ---@field role string "assistant"
 ---@field text string "" when missing
----@field reasoning string?
----@field refusal string?
+---@field reasoning? string
+---@field refusal? string
 ---@field tool_calls barchan.Call[] only calls that may be run; no two of one id
----@field invalid_tool_calls table[]? calls that could not be read; answer them too
+---@field invalid_tool_calls? table[] calls that could not be read; answer them too
 ---@field stop_reason string "end_turn", "tool_use", "max_tokens", "stop_sequence", "refusal", "content_filter", "pause_turn", "context_window", "error"; when missing "tool_use" with calls, else "end_turn"
 ---@field usage table input_tokens (without cached ones), output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens
----@field cost number? US dollars; by barchan.prices when missing
----@field raw_stop_reason string? the provider's own word
----@field model string? as the provider names it; `id` and `request_id` likewise
----@field id string?
----@field request_id string?
----@field raw table? the provider's own turn, sent back to it while the reply is unedited
----@field output any with `schema`: the answer's value
----@field output_error string? with `schema`: why there is none
+---@field cost? number US dollars; when missing by barchan.prices, and nil where there is no price
+---@field raw_stop_reason? string the provider's own word
+---@field model? string as the provider names it; `id` and `request_id` likewise
+---@field id? string
+---@field request_id? string
+---@field raw? table the provider's own turn, sent back to it while the reply is unedited
+---@field output? any with `schema`: the answer's value
+---@field output_error? string with `schema`: why there is none
 
 --- Completes one turn.
 ---@param options string|barchan.CompleteOptions

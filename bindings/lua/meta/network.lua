@@ -26,11 +26,11 @@
 ---@field host string
 ---@field port integer
 ---@field rule string the entry that allowed it, or why not
----@field address string? that was connected to
+---@field address? string that was connected to
 ---@field time number seconds since 1970
 ---@field bytes_sent integer
 ---@field bytes_received integer
----@field dropped integer? events that were not told before this one, because nobody took them
+---@field dropped? integer events that were not told before this one, because nobody took them
 
 ---@class barchan.Denied A connection that was refused while a command ran; a list's `more` counts those beyond it
 ---@field host string

@@ -51,12 +51,13 @@ local Sandbox = {}
 ---@return integer|barchan.Error count
 function Sandbox:processes() end
 
---- id, state, end_reason, template, age, lease_left, running, layers (what holds, by which means).
+--- id, state, end_reason (once it has ended), template, age, lease_left, running, layers (what holds, by which means).
 ---@return table
 function Sandbox:status() end
 
---- What it has used: wall, cpu, user, system (seconds); memory, memory_peak, disk (bytes); bytes_in, bytes_out;
---- execs; cost_micros with a price; network: a list of NetworkHost; connections: those that
+--- What it has used: wall, cpu, user, system (seconds); memory, memory_peak, disk (bytes); memory_byte_seconds;
+--- bytes_in, bytes_out; execs; cpu_counted, memory_counted (whether the kernel counted the whole, or process 1 what it
+--- saw); cost_micros with a price; network: a list of NetworkHost; connections: those that
 --- are open. The last two are nil once a detached sandbox has ended.
 ---@return table?
 ---@return barchan.Error? err

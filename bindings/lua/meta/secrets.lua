@@ -17,7 +17,7 @@
 
 ---@class barchan.SecretOptions
 ---@field name string the variable that commands find the placeholder in
----@field from string|fun(): string "env:NAME" or "file:/path", which Lua never sees; or a function that gives it
+---@field from string|fun(): string "env:NAME" or "file:/path", which the library reads and does not give to Lua; or a function that gives it
 ---@field hosts string[] "api.example.com" or "api.example.com:8443", exactly
 ---@field header? string "Authorization"
 ---@field format? string "Bearer {}"; with `user` "Basic {}"

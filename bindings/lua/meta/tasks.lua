@@ -23,8 +23,8 @@ function barchan.sleep(seconds) end
 ---@class barchan.Task
 local Task = {}
 
---- Waits for its end: true and what it returned, or false and what it threw. It takes no time: to wait within one,
---- cancel the task from another that sleeps.
+--- Waits for its end: true and what it returned, or false and what it threw. There is no timeout to give: to wait for
+--- so long at most, cancel the task from another one that sleeps.
 ---@return boolean ok
 ---@return any ...
 function Task:wait() end

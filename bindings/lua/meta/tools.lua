@@ -55,15 +55,24 @@ function Toolset:names() end
 ---@return table message
 function Toolset:dispatch(call) end
 
---- Answers every call of a reply, in parallel, appending one message per call in order; how many there were.
+--- Answers every call of a reply, in parallel, appending one message per call in order; how many there were. `around`
+--- stands around each call, for consent, a log, or other arguments. It is a task of its own and returns the message that
+--- answers the call: that of run(), or of run(changed) with another call of the same id; or, without running it,
+--- barchan.tool_result(call, "why not", true). When it returns nothing, run() answers. may_run is false for a call that could not
+--- be read (reply.invalid_tool_calls): run() says so to the model then.
+---
+---     tools:answer(reply, messages, function(call, run, may_run)
+---       if may_run and call.name == "exec" then return barchan.tool_result(call, "not run: not allowed", true) end
+---       return run()
+---     end)
 ---@param reply barchan.Reply
 ---@param messages table[]
----@param around? fun(call: barchan.Call, run: function, may_run: boolean): table wraps each run
+---@param around? fun(call: barchan.Call, run: (fun(changed?: barchan.Call): table), may_run: boolean): table? in the place of run()
 ---@return integer
 function Toolset:answer(reply, messages, around) end
 
---- The same tools for another conversation, with its own sandbox and state.
----@param options { sandbox: barchan.Sandbox? }
+--- The same tools for another conversation, with its own sandbox and state. Directories are watched once for all.
+---@param options { sandbox: barchan.Sandbox? } sandbox: what the tools work in; without one they have none
 ---@return barchan.Toolset
 function Toolset:bind(options) end
 

@@ -22,21 +22,23 @@ end
 
 local converters = {
   string = function(text) return text end,
-  number = function(text) return tonumber(text) end,
+  seconds = function(text) return tonumber(text) end,
   integer = function(text) return math.tointeger(tonumber(text)) end,
 }
+
+local takes = { string = "a string", seconds = "a number of seconds", integer = "an integer" }
 
 local function convert(name, rule, text)
   local value = converters[rule.type](text)
   local is_number = type(value) == "number"
   if value == nil or (is_number and (value ~= value or value == math.huge or value == -math.huge)) then
-    fail("--%s takes %s %s, got '%s'", name, rule.type == "integer" and "an" or "a", rule.type, text)
+    fail("--%s takes %s, got '%s'", name, takes[rule.type], text)
   end
   if rule.positive and value <= 0 then fail("--%s must be greater than 0", name) end
   return value
 end
 
---- Parses `words` by `flags`: name = { type = "flag" | "string" | "number" | "integer", many = bool }.
+--- Parses `words` by `flags`: name = { type = "flag" | "string" | "seconds" | "integer", many = bool }.
 --- Stops at "--", and at the first word that is not a flag when `stop_early`.
 ---@return table values by flag name
 ---@return string[] rest

@@ -25,7 +25,8 @@ prompt from standard input.
 
   --model P:NAME      provider and model, as anthropic:NAME or openai:NAME (default: BARCHAN_MODEL, or
                       the provider whose key is set)
-  --base-url URL      another address of the provider, or a compatible server; with or without /v1
+  --base-url URL      another address of the provider, or a compatible server; with or without /v1.
+                      The provider's key in the environment is sent there
   --allow-plain-http  let URL be http beyond this machine: keys and answers go unprotected
   --system TEXT       the system prompt
   --max-steps N       completions until the model must answer (default: 16)
@@ -42,6 +43,7 @@ prompt from standard input.
                       copy-on-write; may be repeated
   --limits L          what the sandbox may use: memory=1G,pids=50,…; see barchan exec --help
   --env K=V           a variable for its commands; may be repeated
+  --best-effort       go on without layers of isolation that this machine lacks
   --timeout S         seconds for the whole run
   --no-stream         ask for the answer in one piece
   --json              print events as JSON lines instead of text
@@ -92,7 +94,8 @@ local flags = profile.with_network {
   mount = { type = "string", many = true },
   limits = { type = "string" },
   env = { type = "string", many = true },
-  timeout = { type = "number", positive = true },
+  ["best-effort"] = { type = "flag" },
+  timeout = { type = "seconds", positive = true },
   ["no-stream"] = { type = "flag" },
   json = { type = "flag" },
   transcript = { type = "string" },
@@ -185,6 +188,7 @@ function command.main(words)
     mounts = profile.mounts(given.mount),
     limits = given.limits and profile.limits(given.limits),
     env = given.env and profile.environment(given.env),
+    best_effort = given["best-effort"],
   })
   local tools = tool_list(given, sbx)
   -- Last: what fails before leaves no file behind that would stand in the way of the next try.

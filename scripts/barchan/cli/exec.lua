@@ -27,6 +27,7 @@ Runs a command in a fresh sandbox and passes its output on. The sandbox ends wit
   --limits L     what it may use: memory=64M,pids=50,cpus=0.5,disk=1G,files=1000,open_files=256,
                  output=10M,cpu_seconds=30,wall=60; some need control groups, see barchan doctor
 ]] .. profile.network_usage .. [[
+  --best-effort  go on without layers of isolation that this machine lacks
   --stdin        pass standard input on to the command
   --json         print the result as one JSON object instead; output that is not UTF-8 is in base64, and
                  out_encoding or err_encoding says so
@@ -43,11 +44,12 @@ local EXIT_LIMIT = 128 + 9
 
 local flags = profile.with_network {
   template = { type = "string" },
-  timeout = { type = "number", positive = true },
+  timeout = { type = "seconds", positive = true },
   env = { type = "string", many = true },
   cwd = { type = "string" },
   limits = { type = "string" },
   mount = { type = "string", many = true },
+  ["best-effort"] = { type = "flag" },
   stdin = { type = "flag" },
   json = { type = "flag" },
 }
@@ -197,7 +199,7 @@ end
 --- --timeout, which is 60 s unless it is given.
 function command.timeout(given)
   local timeout = given.timeout or 60
-  if timeout > MAX_SECONDS then args.fail("--timeout is at most %d", MAX_SECONDS) end
+  if timeout > MAX_SECONDS then args.fail("--timeout is at most %d seconds", MAX_SECONDS) end
   return timeout
 end
 
@@ -211,6 +213,7 @@ function command.main(words)
     limits = given.limits and profile.limits(given.limits),
     mounts = profile.mounts(given.mount),
     network = profile.network(given),
+    best_effort = given["best-effort"],
   }
   if not sbx then
     io.stderr:write("barchan: ", tool.message(err), "\n")

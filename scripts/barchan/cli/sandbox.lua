@@ -20,6 +20,7 @@ local command = {
   usage = [[
 usage: barchan sandbox create [OPTIONS]                 make one and print its id
        barchan sandbox list [--json]                    this user's, as a table or one JSON object a line
+       barchan sandbox show ID                          what it is, and which layers hold it, as JSON
        barchan sandbox exec [OPTIONS] ID -- COMMAND…    run a command in it
        barchan sandbox shell [OPTIONS] ID [-- COMMAND…] a shell in it, at this terminal
        barchan sandbox cp [ID:]PATH… [ID:]PATH          copy files and folders in or out
@@ -104,8 +105,8 @@ local actions = {}
 
 local create_flags = profile.with_network {
   template = { type = "string" },
-  lease = { type = "number", positive = true },
-  idle = { type = "number", positive = true },
+  lease = { type = "seconds", positive = true },
+  idle = { type = "seconds", positive = true },
   ["on-lease-end"] = { type = "string" },
   env = { type = "string", many = true },
   mount = { type = "string", many = true },
@@ -171,7 +172,7 @@ function actions.list(words)
 end
 
 local exec_flags = {
-  timeout = { type = "number", positive = true },
+  timeout = { type = "seconds", positive = true },
   env = { type = "string", many = true },
   cwd = { type = "string" },
   stdin = { type = "flag" },
@@ -288,6 +289,14 @@ function actions.snapshot(words)
   return 0
 end
 
+function actions.show(words)
+  local _, rest = args.parse(words, {})
+  local sbx <close>, err = connect_only(rest)
+  if not sbx then return fail(err) end
+  out(core.json.encode(sbx:status()), "\n")
+  return 0
+end
+
 function actions.usage(words)
   local _, rest = args.parse(words, {})
   local sbx <close>, err = connect_only(rest)
@@ -340,8 +349,8 @@ function command.main(words)
   local name = table.remove(words, 1)
   if name == "hold" then return require "barchan.cli.hold" () end
   if name == nil then
-    args.fail("create, list, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, resume "
-      .. "or kill expected")
+    args.fail("create, list, show, exec, shell, cp, changes, apply, snapshot, logs, usage, extend, pause, "
+      .. "resume or kill expected")
   end
   if name == "--help" or name == "-h" then error({ help = true }, 0) end
   if not actions[name] then

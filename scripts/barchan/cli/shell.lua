@@ -24,6 +24,7 @@ sandbox. The sandbox ends with it.
                  may be written, and ends with the sandbox; may be repeated
   --limits L     what it may use: memory=64M,pids=50,…; see barchan exec --help
 ]==] .. profile.network_usage .. [==[
+  --best-effort  go on without layers of isolation that this machine lacks
 
 exit code: the program's own; 128+n killed by signal n; 125 Barchan failed; 2 wrong usage.
 ]==],
@@ -35,11 +36,12 @@ local RESIZE_EVERY = 0.2 -- seconds; the library takes no signals, so the size i
 
 local flags = profile.with_network {
   template = { type = "string" },
-  lease = { type = "number", positive = true },
+  lease = { type = "seconds", positive = true },
   env = { type = "string", many = true },
   cwd = { type = "string" },
   limits = { type = "string" },
   mount = { type = "string", many = true },
+  ["best-effort"] = { type = "flag" },
 }
 
 local function pump_keys(process)
@@ -117,6 +119,7 @@ function command.main(words)
       limits = given.limits and profile.limits(given.limits),
       mounts = profile.mounts(given.mount),
       network = profile.network(given),
+      best_effort = given["best-effort"],
     }
   end, given, argv)
 end

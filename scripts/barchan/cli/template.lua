@@ -31,6 +31,7 @@ build:   --from T       what to begin from: "host" (default), another template, 
          --mount S:T    shows the host's folder or file S at T, as for barchan exec; it is not kept
          --limits L     what the build may use; see barchan exec --help
          --network M    what the commands may reach, with --allow, --deny, --host; see barchan network --help
+         --best-effort  go on without layers of isolation that this machine lacks
          --replace      take the place of a template of this name
 
 exit code: 0; of build that of the command that failed (124 timeout); 125 Barchan failed; 2 wrong usage.
@@ -73,10 +74,11 @@ local actions = {}
 local build_flags = profile.with_network {
   from = { type = "string" },
   run = { type = "string", many = true },
-  timeout = { type = "number", positive = true },
+  timeout = { type = "seconds", positive = true },
   env = { type = "string", many = true },
   mount = { type = "string", many = true },
   limits = { type = "string" },
+  ["best-effort"] = { type = "flag" },
   replace = { type = "flag" },
 }
 
@@ -88,6 +90,14 @@ local function check_name(name, replace)
   end
   local broken = err and err.code ~= "not_found"
   if broken and not (replace and err.code ~= "invalid_argument") then return nil, err end
+  return true
+end
+
+-- Likewise whether its files can be kept: a fork's are, in the same place and for a moment.
+local function check_place(sbx)
+  local forks, err = sbx:fork(1)
+  if not forks then return nil, (tool.message(err):gsub("^fork: ", "no template can be made: ")) end
+  forks[1]:terminate()
   return true
 end
 
@@ -109,7 +119,7 @@ function actions.build(words)
   if #rest ~= 1 then args.fail("build takes one name") end
   if not given.run then args.fail("build needs --run: a command whose files are kept") end
   local timeout = given.timeout or 3600
-  if timeout > MAX_LEASE / 2 then args.fail("--timeout is at most %d", MAX_LEASE // 2) end
+  if timeout > MAX_LEASE / 2 then args.fail("--timeout is at most %d seconds", MAX_LEASE // 2) end
   local free, problem = check_name(rest[1], given.replace)
   if not free then return fail(problem) end
   local sbx <close>, err = sandbox.create {
@@ -118,8 +128,11 @@ function actions.build(words)
     limits = given.limits and profile.limits(given.limits),
     mounts = profile.mounts(given.mount),
     network = profile.network(given),
+    best_effort = given["best-effort"],
   }
   if not sbx then return fail(err) end
+  local kept, why = check_place(sbx)
+  if not kept then return fail(why) end
   local code = run_all(sbx, given)
   if code ~= 0 then return code end
   local note = table.concat(given.run, "\n"):sub(1, MAX_NOTE)

@@ -14,7 +14,7 @@ local command = {
   summary = "list, call, check or watch tools",
   usage = [[
 usage: barchan tools list [--dir DIR]… [--format neutral|anthropic|openai|responses|gemini|mcp]
-       barchan tools call NAME JSON [--dir DIR]… [--template T]
+       barchan tools call NAME JSON [--dir DIR]… [--template T] [--best-effort]
        barchan tools check DIR…
        barchan tools watch DIR…
 
@@ -31,6 +31,7 @@ local flags = {
   dir = { type = "string", many = true },
   format = { type = "string" },
   template = { type = "string" },
+  ["best-effort"] = { type = "flag" },
 }
 
 local function all_tools(dirs, sbx)
@@ -64,7 +65,7 @@ local function call(given, rest)
   if not name then args.fail("call: the tool's name is missing") end
   local arguments, problem = core.json.decode(json)
   if problem then args.fail("call: the arguments are not JSON: %s", problem.message) end
-  local sbx, err = sandbox.create { template = given.template }
+  local sbx, err = sandbox.create { template = given.template, best_effort = given["best-effort"] }
   if not sbx then error(err, 0) end
   local _ <close> = sbx
   local message = all_tools(given.dir, sbx):dispatch { id = "call", name = name, arguments = arguments }
@@ -74,10 +75,20 @@ local function call(given, rest)
   return message.is_error and 1 or 0
 end
 
+-- Whether it says its file first, as compilers do.
+local function is_placed(fault, dirs)
+  for _, dir in ipairs(dirs) do
+    if fault:sub(1, #dir) == dir then return true end
+  end
+  return false
+end
+
 local function check(dirs)
   if #dirs == 0 then args.fail("check: a directory is missing") end
   local taken, faults = toolset.check(dirs)
-  for _, fault in ipairs(faults) do io.stderr:write(ui.shown(fault, 2), "\n") end
+  for _, fault in ipairs(faults) do
+    io.stderr:write(is_placed(fault, dirs) and "" or "barchan: ", ui.shown(fault, 2), "\n")
+  end
   if #faults > 0 then return 1 end
   out(("%d tools: %s\n"):format(#taken.order, table.concat(taken.order, ", ")))
   return 0

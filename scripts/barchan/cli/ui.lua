@@ -126,6 +126,11 @@ function handlers.retry(self, event)
   self:line(self:paint("33", ("asking again in %.1f s: %s"):format(event.wait, visible(event.message))))
 end
 
+function handlers.fallback(self, event)
+  local text = ("asking %s instead of %s: %s"):format(event.to, event.from, event.message)
+  self:line(self:paint("33", visible(text)))
+end
+
 function handlers.model_reply(self) self.waiting_since = nil end
 
 function handlers.tool_call(self, event)

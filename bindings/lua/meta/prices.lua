@@ -1,0 +1,33 @@
+---@meta
+
+--- Prices and presets: two tables to add to. `barchan.prices` says what models cost. A model without a price has no
+--- cost: `cost` is nil then, never 0, of its replies and of a run that it took part in. Few models are there, and not
+--- all of those that are asked where nobody names one: add yours.
+---
+---     barchan.prices["openai:my-model"] = { input = 1.25, cache_read = 0.125, output = 10 }
+---     barchan.prices["lua:echo"] = { input = 1, output = 2 } -- barchan.model { name = "echo", provider = { … } }
+---
+--- The key is "provider:name": the model's `provider` (of one written in Lua it is "lua", of a preset the preset's name;
+--- "openai" is also for "openai-responses") and its `name`. A name that goes on with a date or version is the same model; of
+--- several keys the longest counts.
+---
+--- `barchan.presets` says how services are asked that speak a protocol of another's. There are openrouter, groq,
+--- mistral, deepseek, and on this machine ollama, llamacpp and vllm.
+---
+---     barchan.presets.mine = { provider = "openai", base_url = "https://llm.example/v1", key = "MINE_API_KEY" }
+---     local model = assert(barchan.model { provider = "mine", name = "my-model" })
+
+---@class barchan.Price US dollars a million tokens, from 0 on
+---@field input number
+---@field cache_read? number of input that the provider had cached; as input
+---@field cache_write? number of input that it caches; as input
+---@field output? number as input
+
+---@class barchan.Preset
+---@field provider string whose protocol it speaks: "openai", "anthropic", "openai-responses", "gemini"
+---@field base_url? string its address
+---@field key? string the variable of the environment that holds its key; without one no key is sent
+---@field headers? table<string, string> as the option of barchan.model
+---@field extra? table<string, any> members added to every request; those of the model win
+---@field allow_plain_http? boolean let base_url be http beyond this machine
+---@field max_tokens? integer of one answer
