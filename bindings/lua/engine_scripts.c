@@ -159,6 +159,21 @@ static int is_path(const char *name)
     return name[0] == '/' || strncmp(name, "./", 2) == 0 || strncmp(name, "../", 3) == 0;
 }
 
+static int not_found(const barchan_engine *engine, const char *name, barchan_error *err)
+{
+    char dirs[300] = "";
+    size_t len = 0;
+    if (engine->script_dirs == NULL || engine->script_dirs[0] == NULL) {
+        return bc_error_set(err, BARCHAN_ENOTFOUND,
+                            "the engine has no script directory to look for '%.100s' in", name);
+    }
+    for (char **dir = engine->script_dirs; *dir != NULL && len < sizeof dirs; dir++) {
+        len += (size_t)snprintf(dirs + len, sizeof dirs - len, "%s%s", len > 0 ? ", " : "", *dir);
+    }
+    return bc_error_set(err, BARCHAN_ENOTFOUND,
+                        "the script '%.100s' is in none of the script directories: %s", name, dirs);
+}
+
 /* The path of a script in the script directories: the first that is there. */
 static int look_up(const barchan_engine *engine, const char *name, char **path, barchan_error *err)
 {
@@ -171,8 +186,7 @@ static int look_up(const barchan_engine *engine, const char *name, char **path, 
         free(*path);
     }
     *path = NULL;
-    return bc_error_set(err, BARCHAN_ENOTFOUND,
-                        "the script '%s' is in none of the script directories", name);
+    return not_found(engine, name, err);
 }
 
 int barchan_engine_load_file(barchan_engine *engine, const char *name, barchan_error *err)

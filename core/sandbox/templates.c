@@ -107,7 +107,7 @@ int bc_templates_open(char *path, size_t cap, int make, barchan_error *err)
     if (rc < 0) return rc;
     if (make) make_parents(path);
     cleanup_close int base = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (base < 0 && (make || (errno != ENOENT && errno != EACCES))) {
+    if (base < 0 && (make || errno != ENOENT)) {
         return bc_error_set_os(err, errno, "open the directory %s", path);
     }
     if (!make &&
@@ -163,24 +163,30 @@ int bc_template_lock(int dir_fd, const char *id, int lock)
 
 /* ---- errors ---- */
 
+static int is_named(const struct dirent *entry)
+{
+    return is_name(entry->d_name);
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
 int bc_template_not_found(int dir_fd, const char *name, barchan_error *err)
 {
     char names[200] = "", id[BC_TEMPLATE_ID_LEN + 1];
     size_t len = 0;
-    int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-    const struct dirent *entry;
-    while (dir != NULL && (entry = readdir(dir)) != NULL) {
-        const char *found = entry->d_name;
-        if (!is_name(found) || bc_template_id_of(dir_fd, found, id) < 0) continue;
-        if (len + strlen(found) + 8 > sizeof names) {
-            snprintf(names + len, sizeof names - len, ", …");
-            break;
-        }
-        len +=
-            (size_t)snprintf(names + len, sizeof names - len, "%s%s", len > 0 ? ", " : "", found);
+    struct dirent **list = NULL;
+    int count = dir_fd < 0 ? 0 : scandirat(dir_fd, ".", &list, is_named, by_name), full = 0;
+    for (int i = 0; i < count; free(list[i++])) {
+        const char *found = list[i]->d_name;
+        if (full || bc_template_id_of(dir_fd, found, id) < 0) continue;
+        full = len + strlen(found) + 8 > sizeof names;
+        const char *text = full ? "…" : found;
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len > 0 ? ", " : "", text);
     }
-    if (dir != NULL) closedir(dir);
+    free(list);
     return bc_error_set(err, BARCHAN_ENOTFOUND,
                         "unknown template '%.64s': there %s%s; \"host\" and the path of a root "
                         "directory are others. 'barchan template build NAME --from host --run "
@@ -242,6 +248,7 @@ int bc_template_use_open(bc_template_use *use, const char *name, barchan_error *
     if (rc < 0) return rc;
     cleanup_close int dir = bc_templates_open(path, sizeof path, 0, err);
     if (dir == BARCHAN_ENOTFOUND) return bc_template_not_found(-1, name, err);
+    if (dir < 0) bc_error_context(err, "template '%s'", name);
     if (dir < 0) return dir;
     cleanup_close int lock = bc_templates_lock(dir, err);
     if (lock < 0) return lock;

@@ -121,7 +121,8 @@ START_TEST(scripts_of_every_kind_of_file)
         check_file("dir.lua", BARCHAN_ENOTREG, "not a regular file");
         mkfifo(path_of("fifo.lua"), 0644);
         check_file("fifo.lua", BARCHAN_ENOTREG, "not a regular file"); /* and does not hang */
-        check_file("absent.lua", BARCHAN_ENOTFOUND, "none of the script directories");
+        check_file("absent.lua", BARCHAN_ENOTFOUND, "none of the script directories: ");
+        check_file("absent.lua", BARCHAN_ENOTFOUND, dir);
         check_file("./absent.lua", BARCHAN_ENOTFOUND, "absent.lua");
         check_file("good.lua", 0, "1");
     }

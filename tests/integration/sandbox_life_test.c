@@ -178,6 +178,7 @@ static void create_fails(const barchan_profile *profile, int code, const char *w
 START_TEST(profiles_are_checked)
 {
     const char *const bad_env[] = {"NOVALUE", NULL};
+    setenv("XDG_DATA_HOME", "/nonexistent", 1); /* whoever runs this may not read what HOME says */
     create_fails(PROFILE(.template_name = "hots"), BARCHAN_ENOTFOUND, "unknown template 'hots'");
     create_fails(PROFILE(.template_name = "/no/such/dir"), BARCHAN_ENOTFOUND, "/no/such/dir");
     create_fails(PROFILE(.template_name = "/etc/passwd"), BARCHAN_ENOTDIR, "/etc/passwd");

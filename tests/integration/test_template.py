@@ -116,6 +116,18 @@ class Templates(unittest.TestCase):
         self.assertIn("unknown template 'none': there are: kept;", err)
         self.assertTrue(barchan("template", "--help")[1].startswith("usage: barchan template build"))
 
+    def test_a_place_that_cannot_be_read_is_not_empty(self):
+        place = tempfile.mkdtemp(prefix="barchan-test-")
+        os.chmod(place, 0)
+        try:
+            done = subprocess.run([BIN, "template", "list"], capture_output=True, timeout=60,
+                                  env={**CLEAN, "XDG_DATA_HOME": place + "/share"},
+                                  user=65534 if os.geteuid() == 0 else None)
+        finally:
+            os.rmdir(place)
+        self.assertEqual((done.returncode, done.stdout), (125, b""))
+        self.assertIn(b"Permission denied", done.stderr)
+
     def test_in_use(self):
         self.build("used", "--run", "echo 1 > file")
         code, out, err = barchan("sandbox", "create", "--template", "used", "--lease", "300")
