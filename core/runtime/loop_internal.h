@@ -3,6 +3,7 @@
 #define BC_RUNTIME_LOOP_INTERNAL_H
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <uv.h>
 #include "loop.h"
@@ -30,8 +31,8 @@ struct barchan_runtime {
     uv_poll_t post_poll;
     pthread_mutex_t post_lock;
     bc_post *posts, **posts_tail;
-    size_t post_count;
-    int posts_closed; /* under the lock */
+    atomic_size_t post_count; /* written under the lock; read by each pump */
+    int posts_closed;         /* under the lock */
 
     bc_resident residents; /* list head */
     int holds;

@@ -25,11 +25,12 @@ static void on_post_readable(uv_poll_t *poll, int status, int events)
 
 int bc_posts_run(barchan_runtime *rt)
 {
+    if (!bc_posts_waiting(rt)) return 0;
     pthread_mutex_lock(&rt->post_lock);
     bc_post *post = rt->posts;
     rt->posts = NULL;
     rt->posts_tail = &rt->posts;
-    rt->post_count = 0;
+    atomic_store(&rt->post_count, 0);
     pthread_mutex_unlock(&rt->post_lock);
     int count = 0;
     rt->dispatching++;
@@ -47,10 +48,7 @@ int bc_posts_run(barchan_runtime *rt)
 /* The wake-up for a post may have been read by a uv_run that dispatched nothing. */
 int bc_posts_waiting(barchan_runtime *rt)
 {
-    pthread_mutex_lock(&rt->post_lock);
-    int waiting = rt->posts != NULL;
-    pthread_mutex_unlock(&rt->post_lock);
-    return waiting;
+    return atomic_load(&rt->post_count) > 0;
 }
 
 void bc_runtime_kick(barchan_runtime *rt)
@@ -71,11 +69,11 @@ int barchan_runtime_post(barchan_runtime *rt, barchan_post_fn fn, void *ud, barc
     if (post == NULL) return bc_error_nomem(err);
     *post = (bc_post){.fn = fn, .ud = ud};
     pthread_mutex_lock(&rt->post_lock);
-    int closed = rt->posts_closed, full = rt->post_count >= BC_POST_MAX;
+    int closed = rt->posts_closed, full = atomic_load(&rt->post_count) >= BC_POST_MAX;
     if (!closed && !full) {
         *rt->posts_tail = post;
         rt->posts_tail = &post->next;
-        rt->post_count++;
+        atomic_fetch_add(&rt->post_count, 1);
         /* Under the lock: once it is released, the runtime may run the post and be destroyed. */
         bc_runtime_kick(rt);
     }
