@@ -31,6 +31,7 @@ void barchan_exec_result_clear(barchan_exec_result *result)
     barchan_bytes_clear(&result->out);
     barchan_bytes_clear(&result->err_out);
     free(result->denied);
+    free(result->unreached);
     *result = (barchan_exec_result){0};
 }
 
@@ -55,7 +56,7 @@ static void detach_exec(barchan_exec *exec)
     /* A lost stream is unlinked already, but still counted. */
     if (exec->counted != NULL) {
         exec->counted->running--;
-        bc_egress_denied_since(exec->counted->egress, exec->denied_before, &exec->result);
+        bc_egress_told_since(exec->counted->egress, exec->before, &exec->result);
     }
     exec->counted = NULL;
     bc_stream_close(&exec->stream);
@@ -173,8 +174,9 @@ static int on_frame(bc_stream *stream, const bc_frame *frame)
         if (bc_exec_deliver(exec)) bc_exec_finish(exec);
         return 0;
     case BC_HELD_DENIED:
+    case BC_HELD_UNREACHED:
         if (stream->sbx->connection == NULL || exec->exit_pending) return -1;
-        return bc_held_take_denied(frame, &exec->result);
+        return bc_held_take_told(frame, &exec->result);
     default: return -1;
     }
 }
@@ -310,7 +312,7 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
     sbx->running++;
     sbx->execs++;
     exec->counted = sbx;
-    exec->denied_before = bc_egress_denied_count(sbx->egress);
+    exec->before = bc_egress_mark(sbx->egress);
     rc = bc_timer_open(&exec->timer, sbx->rt, on_late, exec, err);
     if (rc == 0) rc = send_request(exec, options, err);
     if (rc == 0 && !exec->finished) {

@@ -42,6 +42,19 @@ START_TEST(refusals_are_in_the_result)
 }
 END_TEST
 
+START_TEST(failures_are_in_the_result)
+{
+    int port = net_port(server);
+    net_stop(server);
+    server = NULL;
+    barchan_exec_result result = talk("served.example", port, GET("served.example"));
+    was_unreached(&result, "served.example", port, "connect: Connection refused");
+    result = sh("true");
+    ck_assert_ptr_null(result.unreached);
+    was_not_denied(&result);
+}
+END_TEST
+
 START_TEST(many_refusals_are_bounded)
 {
     static const char code[] = "import socket\n"
@@ -161,8 +174,9 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sandbox_detached_network");
-    const TTest *const held[] = {refusals_are_in_the_result, many_refusals_are_bounded,
-                                 hosts_are_told, many_hosts_are_told, NULL};
+    const TTest *const held[] = {refusals_are_in_the_result, failures_are_in_the_result,
+                                 many_refusals_are_bounded,  hosts_are_told,
+                                 many_hosts_are_told,        NULL};
     const TTest *const own[] = {hosts_of_an_own_one, NULL};
     add_tests(suite, "detached_network", set_up_held_network, tear_down_held_network, held);
     add_tests(suite, "own_network", setup_network, teardown_network, own);

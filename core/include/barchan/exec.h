@@ -41,11 +41,11 @@ typedef struct barchan_exec_usage {
     int64_t max_rss_bytes;
 } barchan_exec_usage;
 
-/* A connection that was refused while a command ran; which command tried is not known, so all that
- * ran then are told. */
+/* A connection that was refused, or failed, while a command ran; which command tried is not known,
+ * so all that ran then are told. */
 typedef struct barchan_denied {
     char host[256];
-    char rule[384];
+    char rule[384];  /* why */
     int64_t time_ms; /* of the wall clock, since 1970; of the last try */
     int port;
     unsigned tries;
@@ -61,10 +61,14 @@ typedef struct barchan_exec_result {
     barchan_bytes out;
     barchan_bytes err_out;
     barchan_exec_usage usage;
-    int left_running;       /* processes that were killed because the command left them behind */
-    barchan_denied *denied; /* what the network profile refused; NULL: nothing */
-    size_t denied_count;    /* at most 64 */
-    uint64_t denied_more;   /* refusals beyond these */
+    int left_running;          /* processes that were killed because the command left them behind */
+    barchan_denied *denied;    /* what the network profile refused; NULL: nothing */
+    size_t denied_count;       /* at most 64 */
+    uint64_t denied_more;      /* refusals beyond these */
+    barchan_denied *unreached; /* what it allowed and could not be reached, such as "connect:
+                                  Connection refused"; of TLS the program sees an alert only */
+    size_t unreached_count;    /* at most 64 */
+    uint64_t unreached_more;
 } barchan_exec_result;
 
 BARCHAN_API void barchan_exec_result_clear(barchan_exec_result *result);
@@ -76,8 +80,8 @@ typedef enum barchan_stream { BARCHAN_STREAM_OUT = 1, BARCHAN_STREAM_ERR = 2 } b
 typedef void (*barchan_output_fn)(barchan_exec *exec, barchan_stream stream, const char *data,
                                   size_t len, void *ud);
 /* Called once, after the last output. `result` belongs to the exec: the callback may take the
- * bytes out of it by setting `data` to NULL, and likewise `denied`. The exec's handle is invalid
- * when it returns. */
+ * bytes out of it by setting `data` to NULL, and likewise `denied` and `unreached`. The exec's
+ * handle is invalid when it returns. */
 typedef void (*barchan_exec_done_fn)(barchan_exec *exec, barchan_exec_result *result, void *ud);
 /* Called whenever the exec can take more input. */
 typedef void (*barchan_drain_fn)(barchan_exec *exec, void *ud);
