@@ -82,7 +82,7 @@ static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
     self->result = *result;
     memset(&result->out, 0, sizeof result->out); /* taken */
     memset(&result->err_out, 0, sizeof result->err_out);
-    result->denied = NULL;
+    result->denied = result->unreached = NULL;
     bl_op_ready(&self->call.op);
     bl_op_ready(&self->drain);
     bl_op_unref(&self->call.op);
