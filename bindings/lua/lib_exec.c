@@ -116,7 +116,7 @@ void bl_exec_options(lua_State *L, int index, barchan_exec_options *options)
     options->err_limit_bytes = bl_opt_integer(L, index, "err_limit", 0);
     options->detach = bl_opt_flag(L, index, "detach");
     options->streaming = bl_opt_flag(L, index, "streaming");
-    options->network_off = (size_t)bl_opt_flag(L, index, "network_off");
+    options->network_off = bl_opt_flag(L, index, "network_off");
 }
 
 int bl_sandbox_exec(lua_State *L)

@@ -94,9 +94,11 @@ typedef struct barchan_exec_options {
     const char *const *env;  /* "NAME=value" added to the profile's, NULL-terminated */
     const void *input;       /* standard input; NULL: empty */
     size_t input_len;
-    int input_streaming;     /* 1: input comes by barchan_exec_write; not with a waiting call */
-    int64_t timeout_ms;      /* 0: 60 s; -1: none but the lease */
-    int64_t grace_ms;        /* from SIGTERM to SIGKILL at a timeout; 0: 2 s; -1: none */
+    int input_streaming; /* 1: input comes by barchan_exec_write; not with a waiting call */
+    int network_off;     /* 1: it can open no internet socket (EACCES), whatever the profile says;
+                            what another process of the sandbox does for it is not its own */
+    int64_t timeout_ms;  /* 0: 60 s; -1: none but the lease */
+    int64_t grace_ms;    /* from SIGTERM to SIGKILL at a timeout; 0: 2 s; -1: none */
     int64_t out_limit_bytes; /* kept per stream, head and tail; 0: 1 MiB; -1: keep nothing */
     int64_t err_limit_bytes;
     int detach;    /* 1: what it leaves running lives on with the sandbox; 256 such commands at a
@@ -110,8 +112,6 @@ typedef struct barchan_exec_options {
                      shows is out, nothing is err */
     int pty_rows;
     size_t backlog_bytes; /* spawn: kept of each stream; 0: 1 MiB */
-    size_t network_off;   /* 1: it can open no internet socket (EACCES), whatever the profile says;
-                             what another process of the sandbox does for it is not its own */
 } barchan_exec_options;
 
 /* Runs a command and waits for its end. Its tree is gone when this returns, unless `detach`.
