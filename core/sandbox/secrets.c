@@ -185,7 +185,7 @@ int barchan_sandbox_set_secret(barchan_sandbox *sbx, const char *name, const cha
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0 && sbx->connection != NULL) {
         rc = bc_error_set(err, BARCHAN_EUNSUPPORTED,
-                          "the process that holds a detached sandbox has its secrets");
+                          "a detached sandbox has no secrets that a connection could set");
     }
     bc_secrets *secrets = rc < 0 ? NULL : bc_egress_secrets(sbx->egress);
     if (rc == 0 && secrets == NULL) {
