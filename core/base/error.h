@@ -13,6 +13,8 @@ int bc_error_set(barchan_error *err, int code, const char *format, ...) BC_PRINT
 /* The same for a failed system call: picks the status that fits and adds the system's words. */
 int bc_error_set_os(barchan_error *err, int os_error, const char *format, ...) BC_PRINTF(3, 4);
 int bc_error_nomem(barchan_error *err);
+/* BARCHAN_EBUSY over what passes by itself: the same call may succeed later. */
+int bc_error_busy(barchan_error *err, const char *format, ...) BC_PRINTF(2, 3);
 /* Puts outer context before the message of a filled error: "create sandbox: mount overlay: …". */
 void bc_error_context(barchan_error *err, const char *format, ...) BC_PRINTF(2, 3);
 /* Another status for the same words. Returns it. */

@@ -338,7 +338,7 @@ int barchan_sandbox_exec_start(barchan_exec **out, barchan_sandbox *sbx,
     } else if (rc == 0 && sbx->pauses_asked > 0) {
         rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is just being paused");
     } else if (rc == 0 && sbx->snapshots > 0) {
-        rc = bc_error_set(err, BARCHAN_EBUSY, "a snapshot of the sandbox is being taken");
+        rc = bc_error_busy(err, "a snapshot of the sandbox is being taken");
     }
     if (rc == 0 && (given == NULL || done == NULL)) {
         rc = bc_error_set(err, BARCHAN_EINVAL, "options and done are needed");

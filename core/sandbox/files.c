@@ -352,7 +352,7 @@ static int check_snapshots(const barchan_sandbox *sbx, barchan_file_op op, barch
     int writes = op == BARCHAN_FILE_WRITE || op == BARCHAN_FILE_APPEND ||
                  op == BARCHAN_FILE_MKDIR || op == BARCHAN_FILE_REMOVE || op == BARCHAN_FILE_RENAME;
     if (!writes || sbx->snapshots == 0) return 0;
-    return bc_error_set(err, BARCHAN_EBUSY, "a snapshot of the sandbox is being taken");
+    return bc_error_busy(err, "a snapshot of the sandbox is being taken");
 }
 
 int barchan_sandbox_file_start(barchan_file_call **out, barchan_sandbox *sbx,

@@ -234,7 +234,7 @@ int bc_held_connect(const char *id, int *fd, barchan_error *err)
     if (sock < 0) return bc_error_set_os(err, errno, "create a socket");
     if (connect(sock, (struct sockaddr *)&address, sizeof address) < 0) {
         if (errno == EAGAIN) {
-            return bc_error_set(err, BARCHAN_EBUSY, "its holder does not answer: try again later");
+            return bc_error_busy(err, "its holder does not answer: try again later");
         }
         if (errno != ENOENT && errno != ECONNREFUSED) {
             return bc_error_set_os(err, errno, "connect");

@@ -260,7 +260,7 @@ static int may_hold(const barchan_sandbox *sbx, barchan_error *err)
     int rc = bc_sandbox_check(sbx, err);
     if (rc < 0) return rc;
     if (sbx->state == BARCHAN_SANDBOX_STARTING) {
-        return bc_error_set(err, BARCHAN_EBUSY, "the sandbox is not ready yet");
+        return bc_error_busy(err, "the sandbox is not ready yet");
     }
     if (sbx->connection != NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "another process holds the sandbox");

@@ -73,7 +73,7 @@ static int start(barchan_sandbox *sbx, int pause, barchan_sandbox_done_fn done, 
     if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0 && sbx->state == BARCHAN_SANDBOX_STARTING) {
-        rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is not ready yet");
+        rc = bc_error_busy(err, "the sandbox is not ready yet");
     }
     if (rc < 0) return rc;
     struct pause_call *call = malloc(sizeof *call);

@@ -134,9 +134,9 @@ static int check(const barchan_sandbox *sbx, const char *name,
                             BC_TEMPLATE_MAX_NOTE_BYTES);
     }
     if (sbx->state == BARCHAN_SANDBOX_STARTING) {
-        return bc_error_set(err, BARCHAN_EBUSY, "the sandbox is not ready yet");
+        return bc_error_busy(err, "the sandbox is not ready yet");
     }
-    if (sbx->snapshots > 0) return bc_error_set(err, BARCHAN_EBUSY, "another one is being taken");
+    if (sbx->snapshots > 0) return bc_error_busy(err, "another one is being taken");
     return 0;
 }
 

@@ -37,6 +37,20 @@ START_TEST(context_goes_in_front_and_where_stays_inner)
 }
 END_TEST
 
+START_TEST(what_is_busy_may_be_tried_again)
+{
+    barchan_error err;
+    memset(&err, 0x55, sizeof err);
+    ck_assert_int_eq(bc_error_busy(&err, "%d run", 2), BARCHAN_EBUSY);
+    ck_assert_int_eq(err.code, BARCHAN_EBUSY);
+    ck_assert_int_eq(err.retryable, 1);
+    ck_assert_int_eq(err.retry_after_ms, -1);
+    ck_assert_str_eq(err.where, "");
+    ck_assert_str_eq(err.message, "2 run");
+    ck_assert_int_eq(bc_error_busy(NULL, "x"), BARCHAN_EBUSY);
+}
+END_TEST
+
 START_TEST(long_messages_are_cut_not_overrun)
 {
     barchan_error err;
@@ -73,4 +87,5 @@ START_TEST(every_status_has_its_own_name)
 END_TEST
 
 UNIT_MAIN("error", every_field_is_filled, context_goes_in_front_and_where_stays_inner,
-          long_messages_are_cut_not_overrun, every_status_has_its_own_name)
+          what_is_busy_may_be_tried_again, long_messages_are_cut_not_overrun,
+          every_status_has_its_own_name)
