@@ -334,7 +334,11 @@ int barchan_sandbox_exec_start(barchan_exec **out, barchan_sandbox *sbx,
     if (out != NULL) *out = NULL;
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0 && sbx->state == BARCHAN_SANDBOX_PAUSED) {
-        rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is paused: resume it first");
+        int over = sbx->pause_at_lease_end && bc_lease_left_ms(sbx) == 0;
+        rc = bc_error_set(
+            err, BARCHAN_EBUSY,
+            over ? "the lease is over and the sandbox paused: extend it, then resume it"
+                 : "the sandbox is paused: resume it first");
     } else if (rc == 0 && sbx->pauses_asked > 0) {
         rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is just being paused");
     } else if (rc == 0 && sbx->snapshots > 0) {
