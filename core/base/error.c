@@ -168,3 +168,10 @@ void bc_error_where(barchan_error *err, const char *where)
     if (err == NULL || err->where[0] != '\0') return;
     snprintf(err->where, sizeof err->where, "%s", where);
 }
+
+void bc_operation_end(bc_operation *operation)
+{
+    if (operation->error.code == 0 || operation->to == NULL) return;
+    bc_error_where(&operation->error, operation->where);
+    *operation->to = operation->error;
+}

@@ -21,6 +21,18 @@ void bc_error_context(barchan_error *err, const char *format, ...) BC_PRINTF(2, 
 int bc_error_recode(barchan_error *err, int code);
 /* Names the operation, unless an inner one did. */
 void bc_error_where(barchan_error *err, const char *where);
+/* First in a function of the API whose last parameter is `err`: what fails in it has this name in
+ * `where`, unless an inner operation did. */
+typedef struct bc_operation {
+    const char *where;
+    barchan_error *to; /* the caller's, which success does not touch */
+    barchan_error error;
+} bc_operation;
+void bc_operation_end(bc_operation *operation);
+#define BC_OPERATION(name)                                 \
+    __attribute__((cleanup(bc_operation_end)))             \
+    bc_operation operation = {.where = (name), .to = err}; \
+    err = &operation.error
 /* The status of this name; 0 when none has it. */
 int bc_status_of_name(const char *name);
 /* The status that fits a system error number. */

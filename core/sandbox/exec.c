@@ -329,6 +329,7 @@ int barchan_sandbox_exec_start(barchan_exec **out, barchan_sandbox *sbx,
                                const barchan_exec_options *given, barchan_exec_done_fn done,
                                void *done_ud, barchan_error *err)
 {
+    BC_OPERATION("sandbox.exec");
     barchan_exec_options options;
     barchan_exec *exec = NULL;
     if (out != NULL) *out = NULL;
@@ -357,7 +358,6 @@ int barchan_sandbox_exec_start(barchan_exec **out, barchan_sandbox *sbx,
     if (rc < 0) {
         if (exec != NULL) free_exec(exec);
         bc_error_context(err, "exec");
-        bc_error_where(err, "sandbox.exec");
         return rc;
     }
     exec->done = done;
@@ -383,23 +383,25 @@ static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
 int barchan_sandbox_exec(barchan_sandbox *sbx, const barchan_exec_options *options,
                          barchan_exec_result *result, barchan_error *err)
 {
+    BC_OPERATION("sandbox.exec");
     struct exec_wait wait = {.result = result};
     barchan_exec *exec;
-    if (result == NULL) return bc_error_set(err, BARCHAN_EINVAL, "result is NULL");
+    if (result == NULL) return bc_error_set(err, BARCHAN_EINVAL, "exec: result is NULL");
     *result = (barchan_exec_result){0};
     int rc = bc_sandbox_check(sbx, err);
-    if (rc < 0) return rc;
-    barchan_runtime *rt = sbx->rt;
-    rc = bc_runtime_may_wait(rt, err); /* before anything is started */
-    barchan_exec_options copy;
+    if (rc == 0) rc = bc_runtime_may_wait(sbx->rt, err); /* before anything is started */
+    barchan_exec_options copy = {0};
     if (rc == 0 && options != NULL) rc = bc_options_copy(&copy, sizeof copy, options, err);
-    if (rc == 0 && options != NULL && copy.input_streaming) {
-        bc_error_set(err, BARCHAN_EINVAL,
-                     "exec: input_streaming needs barchan_sandbox_exec_start: nobody could write "
-                     "while this call waits");
-        bc_error_where(err, "sandbox.exec");
-        rc = BARCHAN_EINVAL;
+    if (rc == 0 && copy.input_streaming) {
+        rc = bc_error_set(err, BARCHAN_EINVAL,
+                          "input_streaming needs barchan_sandbox_exec_start: nobody could write "
+                          "while this call waits");
     }
-    if (rc == 0) rc = barchan_sandbox_exec_start(&exec, sbx, options, on_done, &wait, err);
+    if (rc < 0) {
+        bc_error_context(err, "exec");
+        return rc;
+    }
+    barchan_runtime *rt = sbx->rt;
+    rc = barchan_sandbox_exec_start(&exec, sbx, options, on_done, &wait, err);
     return rc < 0 ? rc : bc_runtime_wait(rt, &wait.done, err);
 }

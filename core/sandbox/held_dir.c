@@ -302,6 +302,7 @@ static int compare(const void *a, const void *b)
 
 int barchan_detached_ids(barchan_runtime *rt, barchan_detached_list *list, barchan_error *err)
 {
+    BC_OPERATION("detached.ids");
     if (list == NULL) return bc_error_set(err, BARCHAN_EINVAL, "list is NULL");
     *list = (barchan_detached_list){0};
     int rc = bc_runtime_check(rt, err);

@@ -116,6 +116,7 @@ static int on_answer(bc_wire_reader *in, const barchan_error *err, void *ud)
 int barchan_sandbox_network_start(barchan_sandbox *sbx, barchan_network_usage_fn done, void *ud,
                                   barchan_error *err)
 {
+    BC_OPERATION("sandbox.network");
     if (sbx == NULL || done == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "sandbox and done are needed");
     }
@@ -133,6 +134,5 @@ int barchan_sandbox_network_start(barchan_sandbox *sbx, barchan_network_usage_fn
     if (rc == 0) return 0;
     bc_sandbox_unref(sbx);
     free(call);
-    bc_error_where(err, "sandbox.network");
     return rc;
 }
