@@ -200,6 +200,7 @@ static barchan_engine *new_engine(barchan_runtime *rt, const barchan_engine_opti
 int barchan_engine_create(barchan_engine **out, barchan_runtime *rt,
                           const barchan_engine_options *options, barchan_error *err)
 {
+    BC_OPERATION("engine.create");
     barchan_engine_options full;
     if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;

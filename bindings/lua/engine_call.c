@@ -63,6 +63,7 @@ static void finish(engine_call *call)
     call->ended = 1;
     unlink_call(call);
     if (call->done == NULL) return;
+    if (call->failed) bc_error_where(&call->err, "engine.start");
     call->done(call->failed ? NULL : call->result, call->failed ? &call->err : NULL, call->ud);
     free(call->result);
     free(call);
@@ -179,7 +180,11 @@ static void push_function(lua_State *L, const barchan_engine *engine, const char
         lua_pushlstring(L, name, (size_t)(colon - name));
         lua_call(L, 1, 1);
     } else if (engine->host.functions_ref == LUA_NOREF) {
-        luaL_error(L, "no script that returns a table of functions is loaded");
+        bl_throw(L, BARCHAN_EINVAL,
+                 lua_pushfstring(L,
+                                 "call '%s': no script with a table of functions is loaded: load "
+                                 "one first (barchan_engine_load_file, _load_string)",
+                                 name));
     } else {
         lua_rawgeti(L, LUA_REGISTRYINDEX, engine->host.functions_ref);
     }
@@ -301,6 +306,7 @@ static int wait_for(engine_call *call, char **result, barchan_error *err)
 int barchan_engine_start(barchan_engine *engine, const char *function, const char *args,
                          barchan_cancel *cancel, barchan_call_fn done, void *ud, barchan_error *err)
 {
+    BC_OPERATION("engine.start");
     int rc = bl_engine_check(engine, err);
     if (rc < 0) return rc;
     if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
@@ -313,8 +319,8 @@ int barchan_engine_start(barchan_engine *engine, const char *function, const cha
     return start(call, cancel, err);
 }
 
-int barchan_engine_call(barchan_engine *engine, const char *function, const char *args,
-                        barchan_cancel *cancel, char **result, barchan_error *err)
+int bl_engine_call(barchan_engine *engine, const char *function, const char *args,
+                   barchan_cancel *cancel, char **result, barchan_error *err)
 {
     int rc = bl_engine_check(engine, err);
     if (rc == 0) rc = bc_runtime_may_wait(engine->rt, err);
@@ -326,6 +332,13 @@ int barchan_engine_call(barchan_engine *engine, const char *function, const char
     call->args = args;
     rc = start(call, cancel, err);
     return rc < 0 ? rc : wait_for(call, result, err);
+}
+
+int barchan_engine_call(barchan_engine *engine, const char *function, const char *args,
+                        barchan_cancel *cancel, char **result, barchan_error *err)
+{
+    BC_OPERATION("engine.call");
+    return bl_engine_call(engine, function, args, cancel, result, err);
 }
 
 int bl_engine_load(barchan_engine *engine, const char *name, const char *text, size_t len,

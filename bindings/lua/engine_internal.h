@@ -32,6 +32,9 @@ void bl_host_clear(bl_host *host);
  */
 int bl_engine_load(barchan_engine *engine, const char *name, const char *text, size_t len,
                    barchan_error *err);
+/* barchan_engine_call, for another operation. */
+int bl_engine_call(barchan_engine *engine, const char *function, const char *args,
+                   barchan_cancel *cancel, char **result, barchan_error *err);
 /* engine_scripts.c */
 int bl_engine_scripts_open(barchan_engine *engine, const barchan_engine_options *options,
                            barchan_error *err);

@@ -87,6 +87,7 @@ static int check_name(const char *name, barchan_error *err)
 int barchan_engine_set_script(barchan_engine *engine, const char *name, const char *text,
                               size_t len, barchan_error *err)
 {
+    BC_OPERATION("engine.set_script");
     int rc = bl_engine_check(engine, err);
     if (rc == 0) rc = check_name(name, err);
     if (rc < 0) return rc;
@@ -147,6 +148,7 @@ void bl_engine_scripts_close(barchan_engine *engine)
 int barchan_engine_load_string(barchan_engine *engine, const char *name, const char *text,
                                size_t len, barchan_error *err)
 {
+    BC_OPERATION("engine.load_string");
     int rc = bl_engine_check(engine, err);
     if (rc < 0) return rc;
     if (text == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the script's text is NULL");
@@ -191,6 +193,7 @@ static int look_up(const barchan_engine *engine, const char *name, char **path, 
 
 int barchan_engine_load_file(barchan_engine *engine, const char *name, barchan_error *err)
 {
+    BC_OPERATION("engine.load_file");
     int rc = bl_engine_check(engine, err);
     if (rc < 0) return rc;
     if (name == NULL) return bc_error_set(err, BARCHAN_EINVAL, "the script's name is NULL");
@@ -208,5 +211,10 @@ int barchan_engine_load_file(barchan_engine *engine, const char *name, barchan_e
 
 int barchan_engine_reload(barchan_engine *engine, barchan_error *err)
 {
-    return barchan_engine_call(engine, "barchan.script:reload", NULL, NULL, NULL, err);
+    BC_OPERATION("engine.reload");
+    int rc = bl_engine_call(engine, "barchan.script:reload", NULL, NULL, NULL, err);
+    /* The script's error has its file and line; who called it are this library's own functions. */
+    char *traceback = rc < 0 ? strstr(err->message, "\nstack traceback:") : NULL;
+    if (traceback != NULL) *traceback = '\0';
+    return rc;
 }

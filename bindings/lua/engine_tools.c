@@ -66,6 +66,7 @@ static void add_or_replace(bl_host *host, bl_host_tool *tool)
 
 int barchan_engine_add_tool(barchan_engine *engine, const barchan_tool *tool, barchan_error *err)
 {
+    BC_OPERATION("engine.add_tool");
     static const char no_parameters[] = "{\"type\":\"object\",\"properties\":{}}";
     barchan_tool full = {0};
     int rc = bl_engine_check(engine, err);
@@ -98,6 +99,7 @@ int barchan_engine_add_tool(barchan_engine *engine, const barchan_tool *tool, ba
 int barchan_engine_answer(barchan_engine *engine, uint64_t call_id, const char *text, size_t len,
                           int is_error, barchan_error *err)
 {
+    BC_OPERATION("engine.answer");
     int rc = bl_engine_check(engine, err);
     if (rc < 0) return rc;
     if (text == NULL && len > 0) return bc_error_set(err, BARCHAN_EINVAL, "the answer is NULL");

@@ -82,7 +82,7 @@ static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
     self->result = *result;
     memset(&result->out, 0, sizeof result->out); /* taken */
     memset(&result->err_out, 0, sizeof result->err_out);
-    result->denied = NULL;
+    result->denied = result->unreached = NULL;
     bl_op_ready(&self->call.op);
     bl_op_ready(&self->drain);
     bl_op_unref(&self->call.op);
@@ -116,7 +116,7 @@ void bl_exec_options(lua_State *L, int index, barchan_exec_options *options)
     options->err_limit_bytes = bl_opt_integer(L, index, "err_limit", 0);
     options->detach = bl_opt_flag(L, index, "detach");
     options->streaming = bl_opt_flag(L, index, "streaming");
-    options->network_off = (size_t)bl_opt_flag(L, index, "network_off");
+    options->network_off = bl_opt_flag(L, index, "network_off");
 }
 
 int bl_sandbox_exec(lua_State *L)

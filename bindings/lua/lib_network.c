@@ -275,12 +275,13 @@ void bl_open_network(lua_State *L)
     lua_pop(L, 1);
 }
 
-void bl_push_denied(lua_State *L, const barchan_exec_result *result)
+static void push_list(lua_State *L, const char *key, const barchan_denied *list, size_t count,
+                      uint64_t more)
 {
-    if (result->denied_count == 0 && result->denied_more == 0) return;
-    lua_createtable(L, (int)result->denied_count, 1);
-    for (size_t i = 0; i < result->denied_count; i++) {
-        const barchan_denied *denied = &result->denied[i];
+    if (count == 0 && more == 0) return;
+    lua_createtable(L, (int)count, 1);
+    for (size_t i = 0; i < count; i++) {
+        const barchan_denied *denied = &list[i];
         lua_createtable(L, 0, 5);
         set_string(L, "host", denied->host);
         set_integer(L, "port", (uint64_t)denied->port);
@@ -290,6 +291,12 @@ void bl_push_denied(lua_State *L, const barchan_exec_result *result)
         lua_setfield(L, -2, "time");
         lua_rawseti(L, -2, (lua_Integer)i + 1);
     }
-    if (result->denied_more > 0) set_integer(L, "more", result->denied_more);
-    lua_setfield(L, -2, "denied");
+    if (more > 0) set_integer(L, "more", more);
+    lua_setfield(L, -2, key);
+}
+
+void bl_push_denied(lua_State *L, const barchan_exec_result *result)
+{
+    push_list(L, "denied", result->denied, result->denied_count, result->denied_more);
+    push_list(L, "unreached", result->unreached, result->unreached_count, result->unreached_more);
 }

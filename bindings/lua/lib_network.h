@@ -34,7 +34,7 @@ void bl_network_clear(bl_network *network);
 /* Reads the options `network` and `network_rules` of the profile at stack index 1; leaves what they
  * need on the stack. The rules' `ud` has to be a bl_network. */
 void bl_network_read(lua_State *L, barchan_profile *profile, barchan_network_rules *rules);
-/* Adds `denied` to the table at the top, unless there is nothing. */
+/* Adds `denied` and `unreached` to the table at the top, unless there is nothing. */
 void bl_push_denied(lua_State *L, const barchan_exec_result *result);
 
 /* Registers its class: network:news() -> event, as a table, nil when the sandbox is closed; waits;

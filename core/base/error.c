@@ -134,6 +134,16 @@ int bc_error_nomem(barchan_error *err)
     return bc_error_set(err, BARCHAN_ENOMEM, "out of memory");
 }
 
+int bc_error_busy(barchan_error *err, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fill(err, BARCHAN_EBUSY, 0, format, args);
+    va_end(args);
+    if (err != NULL) err->retryable = 1;
+    return BARCHAN_EBUSY;
+}
+
 void bc_error_context(barchan_error *err, const char *format, ...)
 {
     if (err == NULL) return;
@@ -157,4 +167,11 @@ void bc_error_where(barchan_error *err, const char *where)
 {
     if (err == NULL || err->where[0] != '\0') return;
     snprintf(err->where, sizeof err->where, "%s", where);
+}
+
+void bc_operation_end(bc_operation *operation)
+{
+    if (operation->error.code == 0 || operation->to == NULL) return;
+    bc_error_where(&operation->error, operation->where);
+    *operation->to = operation->error;
 }

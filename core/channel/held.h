@@ -10,7 +10,7 @@
 #include "channel/frame.h"
 
 /* Bumped when a holder and a client of different versions could misread each other. */
-#define BC_HELD_VERSION 4u
+#define BC_HELD_VERSION 5u
 
 enum bc_held_type {
     /* to the holder, on stream 0; first comes BC_FRAME_HELLO with BC_HELD_VERSION */
@@ -25,9 +25,10 @@ enum bc_held_type {
                            in BC_FRAME_CREATE (u32 count, each u32 mode, source, target) */
     BC_HELD_ENDED = 99, /* u32 barchan_end_reason, bc_usage; nothing follows */
     /* from the holder, of a command, before its BC_FRAME_EXIT */
-    BC_HELD_DENIED = 100 /* what the network refused meanwhile: u64 refusals beyond these, u32
-                            count, count times string host, string rule, u64 ms since 1970, u32
-                            port, u32 tries */
+    BC_HELD_DENIED = 100,   /* what the network refused meanwhile: u64 refusals beyond these, u32
+                               count, count times string host, string rule, u64 ms since 1970, u32
+                               port, u32 tries */
+    BC_HELD_UNREACHED = 101 /* the same of what was allowed and failed */
 };
 
 /* Questions that the holder answers itself. */
@@ -83,7 +84,7 @@ static inline int64_t bc_held_max_to_holder(uint32_t type)
 static inline int64_t bc_held_max_from_holder(uint32_t type)
 {
     if (type == BC_HELD_READY) return BC_HELD_MAX_READY;
-    if (type == BC_HELD_NEWS || type == BC_HELD_ENDED || type == BC_HELD_DENIED) {
+    if (type == BC_HELD_NEWS || (type >= BC_HELD_ENDED && type <= BC_HELD_UNREACHED)) {
         return BC_FRAME_MAX_FROM_GUEST;
     }
     return bc_frame_max_from_guest(type);

@@ -240,14 +240,15 @@ bc_secrets *bc_egress_secrets(bc_egress *egress)
     return egress == NULL ? NULL : egress->secrets;
 }
 
-uint64_t bc_egress_denied_count(const bc_egress *egress)
+bc_ledger_mark bc_egress_mark(const bc_egress *egress)
 {
-    return egress == NULL ? 0 : egress->ledger.denied_count;
+    if (egress == NULL) return (bc_ledger_mark){0};
+    return (bc_ledger_mark){egress->ledger.denied.count, egress->ledger.unreached.count};
 }
 
-void bc_egress_denied_since(const bc_egress *egress, uint64_t since, barchan_exec_result *result)
+void bc_egress_told_since(const bc_egress *egress, bc_ledger_mark mark, barchan_exec_result *result)
 {
-    if (egress != NULL) bc_ledger_denied_since(&egress->ledger, since, result);
+    if (egress != NULL) bc_ledger_since(&egress->ledger, mark, result);
 }
 
 int bc_egress_usage(const bc_egress *egress, barchan_network_usage *usage, barchan_error *err)

@@ -8,6 +8,7 @@
 #include <barchan/exec.h>
 #include <barchan/network.h>
 #include "channel/frame.h"
+#include "egress/ledger.h"
 #include "egress/secrets.h"
 #include "runtime/loop.h"
 
@@ -50,10 +51,10 @@ void bc_egress_carry(bc_egress *egress, bc_carry_send_fn *send, void *ud);
 int bc_egress_take_frame(bc_egress *egress, const bc_frame *frame);
 /* NULL: there are none. */
 bc_secrets *bc_egress_secrets(bc_egress *egress);
-/* How many refusals there have been; 0 for NULL. */
-uint64_t bc_egress_denied_count(const bc_egress *egress);
-/* Fills a command's result with those since the count was `since`; quietly fewer when out of
- * memory. NULL: none. */
-void bc_egress_denied_since(const bc_egress *egress, uint64_t since, barchan_exec_result *result);
+/* How many refusals and failures there have been; 0 for NULL. */
+bc_ledger_mark bc_egress_mark(const bc_egress *egress);
+/* Fills a command's result with those since then; quietly fewer when out of memory. NULL: none. */
+void bc_egress_told_since(const bc_egress *egress, bc_ledger_mark mark,
+                          barchan_exec_result *result);
 int bc_egress_usage(const bc_egress *egress, barchan_network_usage *usage, barchan_error *err);
 #endif

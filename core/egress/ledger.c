@@ -11,7 +11,8 @@ void bc_ledger_clear(bc_ledger *ledger)
         free(ledger->hosts[i].host);
     }
     free(ledger->hosts);
-    free(ledger->denied);
+    free(ledger->denied.list);
+    free(ledger->unreached.list);
     *ledger = (bc_ledger){0};
 }
 
@@ -88,71 +89,92 @@ void barchan_network_usage_clear(barchan_network_usage *usage)
     *usage = (barchan_network_usage){0};
 }
 
-/* ---- refusals ---- */
+/* ---- refusals and failures ---- */
 
-static void keep_denied(bc_ledger *ledger, const barchan_network_event *event)
+static void keep(bc_ledger_ring *ring, const barchan_network_event *event)
 {
-    if (ledger->denied == NULL) {
-        ledger->denied = calloc(BC_LEDGER_MAX_DENIED, sizeof *ledger->denied);
-    }
-    if (ledger->denied != NULL) {
-        barchan_denied *denied = &ledger->denied[ledger->denied_count % BC_LEDGER_MAX_DENIED];
+    if (ring->list == NULL) ring->list = calloc(BC_LEDGER_MAX_DENIED, sizeof *ring->list);
+    if (ring->list != NULL) {
+        barchan_denied *denied = &ring->list[ring->count % BC_LEDGER_MAX_DENIED];
         *denied = (barchan_denied){.time_ms = event->time_ms, .port = event->port, .tries = 1};
         snprintf(denied->host, sizeof denied->host, "%s", event->host);
         snprintf(denied->rule, sizeof denied->rule, "%s", event->rule);
     }
-    ledger->denied_count++;
+    ring->count++;
 }
 
 void bc_ledger_note(bc_ledger *ledger, const barchan_network_event *event)
 {
     bc_ledger_host *host = bc_ledger_at(ledger, bc_ledger_find(ledger, event->host));
     if (event->kind == BARCHAN_NETWORK_CONNECTED) host->connections++;
-    if (event->kind == BARCHAN_NETWORK_FAILED) host->failed++;
-    if (event->kind != BARCHAN_NETWORK_DENIED) return;
-    host->denied++;
-    keep_denied(ledger, event);
+    if (event->kind == BARCHAN_NETWORK_FAILED) {
+        host->failed++;
+        keep(&ledger->unreached, event);
+    }
+    if (event->kind == BARCHAN_NETWORK_DENIED) {
+        host->denied++;
+        keep(&ledger->denied, event);
+    }
 }
 
+/* What a result takes of a ring. */
+struct told {
+    barchan_denied *list;
+    size_t count;
+    uint64_t more;
+};
+
 /* Clients try again and again: what is the same is told once. */
-static barchan_denied *find_same(barchan_exec_result *result, const barchan_denied *denied)
+static barchan_denied *find_same(const struct told *told, const barchan_denied *denied)
 {
-    for (size_t i = 0; i < result->denied_count; i++) {
-        barchan_denied *told = &result->denied[i];
-        if (told->port == denied->port && strcmp(told->host, denied->host) == 0 &&
-            strcmp(told->rule, denied->rule) == 0) {
-            return told;
+    for (size_t i = 0; i < told->count; i++) {
+        barchan_denied *one = &told->list[i];
+        if (one->port == denied->port && strcmp(one->host, denied->host) == 0 &&
+            strcmp(one->rule, denied->rule) == 0) {
+            return one;
         }
     }
     return NULL;
 }
 
-static void tell(barchan_exec_result *result, const barchan_denied *denied)
+static void tell(struct told *to, const barchan_denied *denied)
 {
-    barchan_denied *told = find_same(result, denied);
+    barchan_denied *told = find_same(to, denied);
     if (told != NULL) {
         told->tries++;
         told->time_ms = denied->time_ms;
-    } else if (result->denied_count == BC_LEDGER_MAX_TOLD) {
-        result->denied_more++;
+    } else if (to->count == BC_LEDGER_MAX_TOLD) {
+        to->more++;
     } else {
-        result->denied[result->denied_count++] = *denied;
+        to->list[to->count++] = *denied;
     }
 }
 
-void bc_ledger_denied_since(const bc_ledger *ledger, uint64_t since, barchan_exec_result *result)
+static struct told tell_since(const bc_ledger_ring *ring, uint64_t since)
 {
-    uint64_t count = ledger->denied_count;
-    if (count == since) return;
-    if (ledger->denied != NULL) {
-        result->denied = calloc(BC_LEDGER_MAX_TOLD, sizeof *result->denied);
-    }
-    if (result->denied == NULL || count - since > BC_LEDGER_MAX_DENIED) {
-        uint64_t kept = result->denied == NULL ? 0 : BC_LEDGER_MAX_DENIED;
-        result->denied_more = count - since - kept;
+    struct told told = {0};
+    uint64_t count = ring->count;
+    if (count == since) return told;
+    if (ring->list != NULL) told.list = calloc(BC_LEDGER_MAX_TOLD, sizeof *told.list);
+    if (told.list == NULL || count - since > BC_LEDGER_MAX_DENIED) {
+        uint64_t kept = told.list == NULL ? 0 : BC_LEDGER_MAX_DENIED;
+        told.more = count - since - kept;
         since = count - kept;
     }
     for (; since < count; since++) {
-        tell(result, &ledger->denied[since % BC_LEDGER_MAX_DENIED]);
+        tell(&told, &ring->list[since % BC_LEDGER_MAX_DENIED]);
     }
+    return told;
+}
+
+void bc_ledger_since(const bc_ledger *ledger, bc_ledger_mark mark, barchan_exec_result *result)
+{
+    struct told denied = tell_since(&ledger->denied, mark.denied);
+    struct told unreached = tell_since(&ledger->unreached, mark.unreached);
+    result->denied = denied.list;
+    result->denied_count = denied.count;
+    result->denied_more = denied.more;
+    result->unreached = unreached.list;
+    result->unreached_count = unreached.count;
+    result->unreached_more = unreached.more;
 }

@@ -111,6 +111,7 @@ static int describe(barchan_network mode, const barchan_network_rules *given, bc
 int barchan_network_describe(barchan_network network, const barchan_network_rules *rules,
                              char **json, barchan_error *err)
 {
+    BC_OPERATION("network.describe");
     bc_buf out cleanup_buf;
     bc_buf_init(&out, MAX_JSON);
     if (json == NULL) return bc_error_set(err, BARCHAN_EINVAL, "json is NULL");

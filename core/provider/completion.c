@@ -200,6 +200,7 @@ int barchan_model_complete_start(barchan_completion **out, barchan_model *model,
                                  const barchan_complete_options *options, barchan_complete_fn done,
                                  void *done_ud, barchan_error *err)
 {
+    BC_OPERATION("model.complete");
     if (out != NULL) *out = NULL;
     if (model == NULL || request_text == NULL || done == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL,
@@ -210,7 +211,6 @@ int barchan_model_complete_start(barchan_completion **out, barchan_model *model,
     if (model->destroyed) {
         bc_error_set(err, BARCHAN_ECLOSED, "the model is being destroyed");
         bc_error_context(err, "complete");
-        bc_error_where(err, "model.complete");
         return BARCHAN_ECLOSED;
     }
     barchan_complete_options o;
@@ -234,7 +234,6 @@ int barchan_model_complete_start(barchan_completion **out, barchan_model *model,
         }
     }
     bc_error_context(err, "complete");
-    bc_error_where(err, "model.complete");
     return rc;
 }
 
@@ -268,6 +267,7 @@ int barchan_model_complete(barchan_model *model, const char *request, size_t len
                            const barchan_complete_options *options, char **reply,
                            barchan_error *err)
 {
+    BC_OPERATION("model.complete");
     if (reply == NULL) return bc_error_set(err, BARCHAN_EINVAL, "complete needs a result");
     *reply = NULL;
     waiter w = {.err = err};

@@ -239,6 +239,7 @@ static int set_up(barchan_model *model, const barchan_model_options *o, barchan_
 int barchan_model_create(barchan_model **out, barchan_runtime *rt,
                          const barchan_model_options *options, barchan_error *err)
 {
+    BC_OPERATION("model.create");
     if (out == NULL || options == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "model_create needs options and a result");
     }
@@ -257,7 +258,6 @@ int barchan_model_create(barchan_model **out, barchan_runtime *rt,
     if (rc < 0) {
         free_model(model);
         bc_error_context(err, "create model");
-        bc_error_where(err, "model.create");
         return rc;
     }
     bc_resident_add(rt, &model->resident, on_runtime_end);

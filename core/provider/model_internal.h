@@ -96,9 +96,9 @@ int bc_wire_start(barchan_completion *c, bc_request *request, barchan_error *err
 int bc_wire_make(barchan_completion *c, bc_request *request, barchan_error *err);
 int bc_wire_send(barchan_completion *c, const bc_exchange_handlers *handlers, barchan_error *err);
 void bc_wire_forget(barchan_completion *c);
-/* retry.c: how long to wait before the request is sent again; -1: it is not. `now_ms` and
- * `deadline_ms` are of the same clock. */
-int64_t bc_retry_wait(const barchan_model *model, const barchan_error *err, int retries,
-                      int64_t now_ms, int64_t deadline_ms);
+/* retry.c: how long to wait before the request is sent again; -1: it is not, and where only the
+ * wait is to blame, `err` says so. `now_ms` and `deadline_ms` are of the same clock. */
+int64_t bc_retry_wait(const barchan_model *model, barchan_error *err, int retries, int64_t now_ms,
+                      int64_t deadline_ms);
 
 #endif

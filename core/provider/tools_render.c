@@ -112,10 +112,10 @@ static int render(const char *format, const char *tools, size_t len, char **json
 int barchan_tools_render(const char *format, const char *tools, size_t len, char **json,
                          barchan_error *err)
 {
+    BC_OPERATION("tools.render");
     int rc = render(format, tools, len, json, err);
     if (rc < 0) {
         bc_error_context(err, "render tools");
-        bc_error_where(err, "tools.render");
     }
     return rc;
 }

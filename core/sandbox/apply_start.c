@@ -84,6 +84,7 @@ int barchan_sandbox_apply_changes_start(barchan_apply_call **out, barchan_sandbo
                                         const char *dest, const barchan_apply_options *given,
                                         barchan_apply_done_fn done, void *ud, barchan_error *err)
 {
+    BC_OPERATION("sandbox.apply");
     barchan_apply_options options;
     barchan_apply_call *call = NULL;
     if (out != NULL) *out = NULL;
@@ -103,7 +104,6 @@ int barchan_sandbox_apply_changes_start(barchan_apply_call **out, barchan_sandbo
     if (rc < 0) {
         if (call != NULL) bc_apply_free(call);
         if (dest != NULL && err != NULL) bc_error_context(err, "apply changes to '%.128s'", dest);
-        bc_error_where(err, "sandbox.apply");
         return rc;
     }
     call->done = done;
@@ -133,6 +133,7 @@ int barchan_sandbox_apply_changes(barchan_sandbox *sbx, const char *dest,
                                   const barchan_apply_options *options,
                                   barchan_apply_result *result, barchan_error *err)
 {
+    BC_OPERATION("sandbox.apply");
     struct apply_wait wait = {.result = result};
     if (result != NULL) *result = (barchan_apply_result){0};
     int rc = bc_sandbox_check(sbx, err);

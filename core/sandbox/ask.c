@@ -2,10 +2,12 @@
 
 #include <stdlib.h>
 #include "base/limits.h"
+#include "channel/held.h"
 
 struct ask {
     bc_stream stream; /* first */
     barchan_runtime *rt;
+    uint32_t what;
     bc_ask_fn done;
     void *ud;
     bc_timer *timer;
@@ -21,9 +23,23 @@ static void free_ask(struct ask *ask)
     free(ask);
 }
 
+static const char *operation_of(const struct ask *ask)
+{
+    switch (ask->what) {
+    case BC_ASK_EXTEND: return "sandbox.extend";
+    case BC_ASK_PAUSE: return "sandbox.pause";
+    case BC_ASK_RESUME: return "sandbox.resume";
+    case BC_ASK_USAGE: return "sandbox.usage";
+    case BC_ASK_PROCESSES: return "sandbox.processes";
+    case BC_HELD_ASK_NETWORK: return "sandbox.network";
+    default: return "sandbox.logs";
+    }
+}
+
 static void fail_deferred(bc_defer *defer)
 {
     struct ask *ask = owner_of(defer, struct ask, defer);
+    bc_error_where(&ask->error, operation_of(ask));
     ask->done(NULL, &ask->error, ask->ud);
     free_ask(ask);
 }
@@ -81,6 +97,7 @@ int bc_ask_start(barchan_sandbox *sbx, uint32_t what, uint64_t argument, int64_t
     struct ask *ask = calloc(1, sizeof *ask);
     if (ask == NULL) return bc_error_nomem(err);
     ask->rt = sbx->rt;
+    ask->what = what;
     ask->done = done;
     ask->ud = ud;
     unsigned char payload[12];

@@ -231,6 +231,7 @@ int barchan_sandbox_connect_start(barchan_sandbox **out, barchan_runtime *rt, co
                                   int timeout_ms, barchan_sandbox_created_fn done, void *ud,
                                   barchan_error *err)
 {
+    BC_OPERATION("sandbox.connect");
     if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;
     barchan_profile profile = {.struct_size = sizeof profile, .timeout_ms = timeout_ms};
@@ -245,7 +246,6 @@ int barchan_sandbox_connect_start(barchan_sandbox **out, barchan_runtime *rt, co
     }
     if (rc < 0) {
         bc_error_context(err, "connect to sandbox");
-        bc_error_where(err, "sandbox.connect");
     }
     return rc;
 }
@@ -253,6 +253,7 @@ int barchan_sandbox_connect_start(barchan_sandbox **out, barchan_runtime *rt, co
 int barchan_sandbox_connect(barchan_sandbox **out, barchan_runtime *rt, const char *id,
                             barchan_error *err)
 {
+    BC_OPERATION("sandbox.connect");
     bc_outcome outcome = {0};
     int rc = bc_runtime_may_wait(rt, err);
     if (rc == 0) rc = barchan_sandbox_connect_start(out, rt, id, 0, bc_created_note, &outcome, err);

@@ -199,6 +199,7 @@ int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runtime *rt,
                                  const barchan_profile *profile, barchan_sandbox_created_fn done,
                                  void *ud, barchan_error *err)
 {
+    BC_OPERATION("sandbox.create");
     if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;
     int rc = bc_runtime_check(rt, err);
@@ -207,7 +208,6 @@ int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runtime *rt,
     }
     if (rc < 0) {
         bc_error_context(err, "create sandbox");
-        bc_error_where(err, "sandbox.create");
     }
     return rc;
 }
@@ -232,6 +232,7 @@ int bc_created_wait(barchan_sandbox **out, const bc_outcome *outcome, barchan_er
 int barchan_sandbox_create(barchan_sandbox **out, barchan_runtime *rt,
                            const barchan_profile *profile, barchan_error *err)
 {
+    BC_OPERATION("sandbox.create");
     bc_outcome outcome = {0};
     int rc = bc_runtime_may_wait(rt, err);
     if (rc == 0) {

@@ -111,6 +111,7 @@ static void finish_deferred(bc_defer *defer)
 
 int barchan_doctor_start(barchan_runtime *rt, barchan_doctor_fn done, void *ud, barchan_error *err)
 {
+    BC_OPERATION("doctor");
     int rc = bc_runtime_check(rt, err);
     if (rc < 0) return rc;
     if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
@@ -152,6 +153,7 @@ static void on_report(const char *json, const barchan_error *err, void *ud)
 
 int barchan_doctor(barchan_runtime *rt, char **json, barchan_error *err)
 {
+    BC_OPERATION("doctor");
     struct wait wait = {0};
     if (json == NULL) return bc_error_set(err, BARCHAN_EINVAL, "json is NULL");
     int rc = bc_runtime_check(rt, err);

@@ -31,6 +31,7 @@ void barchan_exec_result_clear(barchan_exec_result *result)
     barchan_bytes_clear(&result->out);
     barchan_bytes_clear(&result->err_out);
     free(result->denied);
+    free(result->unreached);
     *result = (barchan_exec_result){0};
 }
 
@@ -55,7 +56,7 @@ static void detach_exec(barchan_exec *exec)
     /* A lost stream is unlinked already, but still counted. */
     if (exec->counted != NULL) {
         exec->counted->running--;
-        bc_egress_denied_since(exec->counted->egress, exec->denied_before, &exec->result);
+        bc_egress_told_since(exec->counted->egress, exec->before, &exec->result);
     }
     exec->counted = NULL;
     bc_stream_close(&exec->stream);
@@ -173,8 +174,9 @@ static int on_frame(bc_stream *stream, const bc_frame *frame)
         if (bc_exec_deliver(exec)) bc_exec_finish(exec);
         return 0;
     case BC_HELD_DENIED:
+    case BC_HELD_UNREACHED:
         if (stream->sbx->connection == NULL || exec->exit_pending) return -1;
-        return bc_held_take_denied(frame, &exec->result);
+        return bc_held_take_told(frame, &exec->result);
     default: return -1;
     }
 }
@@ -310,7 +312,7 @@ static int open_exec(barchan_exec *exec, barchan_sandbox *sbx, const barchan_exe
     sbx->running++;
     sbx->execs++;
     exec->counted = sbx;
-    exec->denied_before = bc_egress_denied_count(sbx->egress);
+    exec->before = bc_egress_mark(sbx->egress);
     rc = bc_timer_open(&exec->timer, sbx->rt, on_late, exec, err);
     if (rc == 0) rc = send_request(exec, options, err);
     if (rc == 0 && !exec->finished) {
@@ -327,16 +329,21 @@ int barchan_sandbox_exec_start(barchan_exec **out, barchan_sandbox *sbx,
                                const barchan_exec_options *given, barchan_exec_done_fn done,
                                void *done_ud, barchan_error *err)
 {
+    BC_OPERATION("sandbox.exec");
     barchan_exec_options options;
     barchan_exec *exec = NULL;
     if (out != NULL) *out = NULL;
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0 && sbx->state == BARCHAN_SANDBOX_PAUSED) {
-        rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is paused: resume it first");
+        int over = sbx->pause_at_lease_end && bc_lease_left_ms(sbx) == 0;
+        rc = bc_error_set(
+            err, BARCHAN_EBUSY,
+            over ? "the lease is over and the sandbox paused: extend it, then resume it"
+                 : "the sandbox is paused: resume it first");
     } else if (rc == 0 && sbx->pauses_asked > 0) {
         rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is just being paused");
     } else if (rc == 0 && sbx->snapshots > 0) {
-        rc = bc_error_set(err, BARCHAN_EBUSY, "a snapshot of the sandbox is being taken");
+        rc = bc_error_busy(err, "a snapshot of the sandbox is being taken");
     }
     if (rc == 0 && (given == NULL || done == NULL)) {
         rc = bc_error_set(err, BARCHAN_EINVAL, "options and done are needed");
@@ -351,7 +358,6 @@ int barchan_sandbox_exec_start(barchan_exec **out, barchan_sandbox *sbx,
     if (rc < 0) {
         if (exec != NULL) free_exec(exec);
         bc_error_context(err, "exec");
-        bc_error_where(err, "sandbox.exec");
         return rc;
     }
     exec->done = done;
@@ -377,23 +383,25 @@ static void on_done(barchan_exec *exec, barchan_exec_result *result, void *ud)
 int barchan_sandbox_exec(barchan_sandbox *sbx, const barchan_exec_options *options,
                          barchan_exec_result *result, barchan_error *err)
 {
+    BC_OPERATION("sandbox.exec");
     struct exec_wait wait = {.result = result};
     barchan_exec *exec;
-    if (result == NULL) return bc_error_set(err, BARCHAN_EINVAL, "result is NULL");
+    if (result == NULL) return bc_error_set(err, BARCHAN_EINVAL, "exec: result is NULL");
     *result = (barchan_exec_result){0};
     int rc = bc_sandbox_check(sbx, err);
-    if (rc < 0) return rc;
-    barchan_runtime *rt = sbx->rt;
-    rc = bc_runtime_may_wait(rt, err); /* before anything is started */
-    barchan_exec_options copy;
+    if (rc == 0) rc = bc_runtime_may_wait(sbx->rt, err); /* before anything is started */
+    barchan_exec_options copy = {0};
     if (rc == 0 && options != NULL) rc = bc_options_copy(&copy, sizeof copy, options, err);
-    if (rc == 0 && options != NULL && copy.input_streaming) {
-        bc_error_set(err, BARCHAN_EINVAL,
-                     "exec: input_streaming needs barchan_sandbox_exec_start: nobody could write "
-                     "while this call waits");
-        bc_error_where(err, "sandbox.exec");
-        rc = BARCHAN_EINVAL;
+    if (rc == 0 && copy.input_streaming) {
+        rc = bc_error_set(err, BARCHAN_EINVAL,
+                          "input_streaming needs barchan_sandbox_exec_start: nobody could write "
+                          "while this call waits");
     }
-    if (rc == 0) rc = barchan_sandbox_exec_start(&exec, sbx, options, on_done, &wait, err);
+    if (rc < 0) {
+        bc_error_context(err, "exec");
+        return rc;
+    }
+    barchan_runtime *rt = sbx->rt;
+    rc = barchan_sandbox_exec_start(&exec, sbx, options, on_done, &wait, err);
     return rc < 0 ? rc : bc_runtime_wait(rt, &wait.done, err);
 }

@@ -37,7 +37,7 @@ struct barchan_exec {
     bc_buf in_data;                  /* the given input that credit does not cover yet */
     int in_end_due;                  /* the end follows in_data */
     struct barchan_sandbox *counted; /* whose `running` counts it */
-    uint64_t denied_before;          /* refusals before it began */
+    bc_ledger_mark before;           /* refusals and failures before it began */
 };
 
 /* exec_output.c */
@@ -63,7 +63,7 @@ int bc_exec_encode(bc_buf *out, const barchan_sandbox *sbx, const barchan_exec_o
 void bc_exec_defaults(barchan_exec_options *options, const barchan_sandbox *sbx);
 
 /* held_network.c: negative: malformed, or the second one. */
-int bc_held_take_denied(const bc_frame *frame, barchan_exec_result *result);
+int bc_held_take_told(const bc_frame *frame, barchan_exec_result *result);
 
 /* exec.c */
 void bc_exec_finish(barchan_exec *exec);

@@ -8,6 +8,7 @@ uint32_t barchan_exec_id(const barchan_exec *exec)
 
 int barchan_exec_signal(barchan_exec *exec, int signal_number, barchan_error *err)
 {
+    BC_OPERATION("exec.signal");
     if (exec == NULL || signal_number < 1 || signal_number > 64) {
         return bc_error_set(err, BARCHAN_EINVAL, "exec and a signal from 1 to 64 are needed");
     }
@@ -19,6 +20,7 @@ int barchan_exec_signal(barchan_exec *exec, int signal_number, barchan_error *er
 
 int barchan_exec_resize(barchan_exec *exec, int columns, int rows, barchan_error *err)
 {
+    BC_OPERATION("exec.resize");
     if (exec == NULL || columns < 1 || columns > 0xFFFF || rows < 1 || rows > 0xFFFF) {
         return bc_error_set(err, BARCHAN_EINVAL,
                             "exec and a size from 1 to 65535 columns and rows are needed");

@@ -48,6 +48,7 @@ int bc_exec_on_grant(barchan_exec *exec, const bc_frame *frame)
 
 int barchan_exec_write(barchan_exec *exec, const void *data, size_t len, barchan_error *err)
 {
+    BC_OPERATION("exec.write");
     if (exec == NULL || (data == NULL && len > 0)) {
         return bc_error_set(err, BARCHAN_EINVAL, "exec and data are needed");
     }
@@ -74,6 +75,7 @@ int barchan_exec_write(barchan_exec *exec, const void *data, size_t len, barchan
 
 int barchan_exec_close_input(barchan_exec *exec, barchan_error *err)
 {
+    BC_OPERATION("exec.close_input");
     if (exec == NULL) return bc_error_set(err, BARCHAN_EINVAL, "exec is NULL");
     if (!exec->in_open) return 0;
     exec->in_open = 0;

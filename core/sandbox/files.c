@@ -352,18 +352,18 @@ static int check_snapshots(const barchan_sandbox *sbx, barchan_file_op op, barch
     int writes = op == BARCHAN_FILE_WRITE || op == BARCHAN_FILE_APPEND ||
                  op == BARCHAN_FILE_MKDIR || op == BARCHAN_FILE_REMOVE || op == BARCHAN_FILE_RENAME;
     if (!writes || sbx->snapshots == 0) return 0;
-    return bc_error_set(err, BARCHAN_EBUSY, "a snapshot of the sandbox is being taken");
+    return bc_error_busy(err, "a snapshot of the sandbox is being taken");
 }
 
 int barchan_sandbox_file_start(barchan_file_call **out, barchan_sandbox *sbx,
                                const barchan_file_request *given, barchan_file_done_fn done,
                                void *ud, barchan_error *err)
 {
+    BC_OPERATION("sandbox.file");
     if (given != NULL && given->struct_size > offsetof(barchan_file_request, op) &&
         given->op > BARCHAN_FILE_CHANGES) {
         if (out != NULL) *out = NULL;
         bc_error_set(err, BARCHAN_EINVAL, "unknown file operation %d", (int)given->op);
-        bc_error_where(err, "sandbox.file");
         return BARCHAN_EINVAL;
     }
     return bc_file_start(out, sbx, given, done, ud, err);

@@ -19,6 +19,7 @@ static void on_done(barchan_file_result *result, const barchan_error *err, void 
 int barchan_sandbox_file(barchan_sandbox *sbx, const barchan_file_request *request,
                          barchan_file_result *result, barchan_error *err)
 {
+    BC_OPERATION("sandbox.file");
     struct file_wait wait = {.result = result};
     if (result != NULL) *result = (barchan_file_result){0};
     int rc = bc_sandbox_check(sbx, err);
@@ -32,6 +33,7 @@ int barchan_sandbox_file(barchan_sandbox *sbx, const barchan_file_request *reque
 int barchan_file_read(barchan_sandbox *sbx, const char *path, barchan_bytes *out,
                       barchan_error *err)
 {
+    BC_OPERATION("sandbox.file");
     barchan_file_result result;
     const barchan_file_request request = {
         .struct_size = sizeof request, .op = BARCHAN_FILE_READ, .path = path};
@@ -71,6 +73,7 @@ int barchan_file_remove(barchan_sandbox *sbx, const char *path, int recursive, b
 int barchan_file_changes(barchan_sandbox *sbx, const char *target, barchan_file_result *result,
                          barchan_error *err)
 {
+    BC_OPERATION("sandbox.file");
     const barchan_file_request request = {
         .struct_size = sizeof request, .op = BARCHAN_FILE_CHANGES, .path = target};
     if (result == NULL) return bc_error_set(err, BARCHAN_EINVAL, "result is NULL");

@@ -173,6 +173,7 @@ int barchan_sandbox_fork_start(barchan_snapshot_call **out, barchan_sandbox *sbx
                                const barchan_fork_options *given, barchan_fork_fn done, void *ud,
                                barchan_error *err)
 {
+    BC_OPERATION("sandbox.fork");
     barchan_fork_options options;
     if (out != NULL) *out = NULL;
     int rc = bc_sandbox_check(sbx, err);
@@ -228,6 +229,7 @@ static void on_forked(barchan_sandbox **forks, size_t count, const barchan_error
 int barchan_sandbox_fork(barchan_sandbox *sbx, barchan_sandbox **forks, size_t count,
                          const barchan_fork_options *options, barchan_error *err)
 {
+    BC_OPERATION("sandbox.fork");
     struct fork_wait wait = {.forks = forks};
     if (forks == NULL) return bc_error_set(err, BARCHAN_EINVAL, "forks is NULL");
     int rc = bc_sandbox_check(sbx, err);

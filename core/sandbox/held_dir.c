@@ -234,7 +234,7 @@ int bc_held_connect(const char *id, int *fd, barchan_error *err)
     if (sock < 0) return bc_error_set_os(err, errno, "create a socket");
     if (connect(sock, (struct sockaddr *)&address, sizeof address) < 0) {
         if (errno == EAGAIN) {
-            return bc_error_set(err, BARCHAN_EBUSY, "its holder does not answer: try again later");
+            return bc_error_busy(err, "its holder does not answer: try again later");
         }
         if (errno != ENOENT && errno != ECONNREFUSED) {
             return bc_error_set_os(err, errno, "connect");
@@ -303,6 +303,7 @@ static int compare(const void *a, const void *b)
 
 int barchan_detached_ids(barchan_runtime *rt, barchan_detached_list *list, barchan_error *err)
 {
+    BC_OPERATION("detached.ids");
     if (list == NULL) return bc_error_set(err, BARCHAN_EINVAL, "list is NULL");
     *list = (barchan_detached_list){0};
     int rc = bc_runtime_check(rt, err);

@@ -1,4 +1,4 @@
-/* What a sandbox has reached, and what it was refused: of a detached one its holder tells that. */
+/* What a sandbox has reached, and what not: of a detached one its holder tells that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include "ask.h"
@@ -7,7 +7,7 @@
 #include "egress/ledger.h"
 #include "exec.h"
 
-/* ---- refusals ---- */
+/* ---- refusals and failures ---- */
 
 static void take_denied(bc_wire_reader *in, barchan_denied *denied)
 {
@@ -20,19 +20,23 @@ static void take_denied(bc_wire_reader *in, barchan_denied *denied)
     denied->tries = bc_wire_u32(in);
 }
 
-int bc_held_take_denied(const bc_frame *frame, barchan_exec_result *result)
+int bc_held_take_told(const bc_frame *frame, barchan_exec_result *result)
 {
+    int denied = frame->type == BC_HELD_DENIED;
+    barchan_denied **to = denied ? &result->denied : &result->unreached, unkept;
+    uint64_t *more_to = denied ? &result->denied_more : &result->unreached_more;
     bc_wire_reader in = bc_wire_read(frame);
     uint64_t more = bc_usage_bound(bc_wire_u64(&in));
     uint32_t count = bc_wire_u32(&in);
-    int again = result->denied != NULL || result->denied_more > 0;
+    int again = *to != NULL || *more_to > 0;
     if (in.bad || again || count > BC_LEDGER_MAX_TOLD || count + more == 0) return -1;
-    barchan_denied *list = calloc(count + 1, sizeof *list), unkept;
+    barchan_denied *list = calloc(count + 1, sizeof *list);
+    size_t kept = list == NULL ? 0 : count;
     for (uint32_t i = 0; i < count; i++)
         take_denied(&in, list == NULL ? &unkept : &list[i]);
-    result->denied = list;
-    result->denied_count = list == NULL ? 0 : count;
-    result->denied_more = more + count - result->denied_count;
+    *to = list;
+    *(denied ? &result->denied_count : &result->unreached_count) = kept;
+    *more_to = more + count - kept;
     return bc_wire_done(&in) ? 0 : -1;
 }
 
@@ -112,6 +116,7 @@ static int on_answer(bc_wire_reader *in, const barchan_error *err, void *ud)
 int barchan_sandbox_network_start(barchan_sandbox *sbx, barchan_network_usage_fn done, void *ud,
                                   barchan_error *err)
 {
+    BC_OPERATION("sandbox.network");
     if (sbx == NULL || done == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "sandbox and done are needed");
     }
@@ -129,6 +134,5 @@ int barchan_sandbox_network_start(barchan_sandbox *sbx, barchan_network_usage_fn
     if (rc == 0) return 0;
     bc_sandbox_unref(sbx);
     free(call);
-    bc_error_where(err, "sandbox.network");
     return rc;
 }

@@ -260,7 +260,7 @@ static int may_hold(const barchan_sandbox *sbx, barchan_error *err)
     int rc = bc_sandbox_check(sbx, err);
     if (rc < 0) return rc;
     if (sbx->state == BARCHAN_SANDBOX_STARTING) {
-        return bc_error_set(err, BARCHAN_EBUSY, "the sandbox is not ready yet");
+        return bc_error_busy(err, "the sandbox is not ready yet");
     }
     if (sbx->connection != NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "another process holds the sandbox");
@@ -276,6 +276,7 @@ static int may_hold(const barchan_sandbox *sbx, barchan_error *err)
 int barchan_sandbox_hold(barchan_sandbox *sbx, barchan_sandbox_done_fn done, void *ud,
                          barchan_error *err)
 {
+    BC_OPERATION("sandbox.hold");
     int rc = may_hold(sbx, err);
     bc_hold *hold = rc < 0 ? NULL : calloc(1, sizeof *hold);
     if (rc == 0 && hold == NULL) rc = bc_error_nomem(err);
@@ -291,7 +292,6 @@ int barchan_sandbox_hold(barchan_sandbox *sbx, barchan_sandbox_done_fn done, voi
     }
     if (rc < 0) {
         bc_error_context(err, "hold sandbox");
-        bc_error_where(err, "sandbox.hold");
         return rc;
     }
     hold->done = done;

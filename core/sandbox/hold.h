@@ -62,7 +62,7 @@ struct bc_relay {
     uint32_t flags;   /* of an exec */
     uint32_t ask;
     uint32_t command;              /* its number in the log */
-    uint64_t denied_before;        /* refusals before it began */
+    bc_ledger_mark before;         /* refusals and failures before it began */
     uint32_t credit[2], in_credit; /* what out, err and input may still carry */
     int in_open;
 };
@@ -101,8 +101,8 @@ void bc_hold_follow(bc_hold_client *client, uint32_t stream, uint64_t cursor);
 void bc_hold_tell_followers(bc_hold *hold);
 
 /* hold_network.c */
-/* What the network refused since its command began. */
-void bc_hold_tell_denied(bc_relay *relay);
+/* What the network refused, or did not reach, since its command began. */
+void bc_hold_tell_refusals(bc_relay *relay);
 /* Answers with the hosts from this one on. */
 void bc_hold_answer_network(bc_hold_client *client, uint32_t stream, uint64_t from);
 

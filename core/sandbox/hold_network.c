@@ -1,4 +1,4 @@
-/* What a detached sandbox has reached, and what it was refused, for those who are connected. */
+/* What a detached sandbox has reached, and what not, for those who are connected. */
 #include <stdlib.h>
 #include "hold.h"
 
@@ -11,23 +11,28 @@ static void put_denied(bc_wire_writer *out, const barchan_denied *denied)
     bc_wire_put_u32(out, denied->tries);
 }
 
-void bc_hold_tell_denied(bc_relay *relay)
+static void send_list(const bc_relay *relay, uint32_t type, const barchan_denied *list,
+                      size_t count, uint64_t more)
+{
+    unsigned char *bytes = count + more == 0 ? NULL : malloc(BC_FRAME_MAX_FROM_GUEST);
+    if (bytes == NULL) return;
+    bc_wire_writer out = {.data = bytes, .cap = BC_FRAME_MAX_FROM_GUEST};
+    bc_wire_put_u64(&out, more);
+    bc_wire_put_u32(&out, (uint32_t)count);
+    for (size_t i = 0; i < count; i++)
+        put_denied(&out, &list[i]);
+    bc_hold_send(relay->client, type, relay->client_stream, bytes, out.len, NULL, 0);
+    free(bytes);
+}
+
+void bc_hold_tell_refusals(bc_relay *relay)
 {
     barchan_exec_result told = {0};
     if (relay->client == NULL) return;
-    bc_egress_denied_since(relay->hold->sbx->egress, relay->denied_before, &told);
-    unsigned char *bytes =
-        told.denied_count + told.denied_more == 0 ? NULL : malloc(BC_FRAME_MAX_FROM_GUEST);
-    if (bytes != NULL) {
-        bc_wire_writer out = {.data = bytes, .cap = BC_FRAME_MAX_FROM_GUEST};
-        bc_wire_put_u64(&out, told.denied_more);
-        bc_wire_put_u32(&out, (uint32_t)told.denied_count);
-        for (size_t i = 0; i < told.denied_count; i++)
-            put_denied(&out, &told.denied[i]);
-        bc_hold_send(relay->client, BC_HELD_DENIED, relay->client_stream, bytes, out.len, NULL, 0);
-    }
-    free(bytes);
-    free(told.denied);
+    bc_egress_told_since(relay->hold->sbx->egress, relay->before, &told);
+    send_list(relay, BC_HELD_DENIED, told.denied, told.denied_count, told.denied_more);
+    send_list(relay, BC_HELD_UNREACHED, told.unreached, told.unreached_count, told.unreached_more);
+    barchan_exec_result_clear(&told);
 }
 
 static void put_host(bc_wire_writer *out, const barchan_network_host *host)

@@ -116,7 +116,7 @@ static int on_exit_frame(bc_relay *relay, const bc_frame *frame)
     bc_usage_add(relay->hold->sbx,
                  &(barchan_exec_usage){.user_us = (int64_t)bc_usage_bound(e.user_us),
                                        .system_us = (int64_t)bc_usage_bound(e.system_us)});
-    bc_hold_tell_denied(relay);
+    bc_hold_tell_refusals(relay);
     pass_on(relay, frame);
     return 0;
 }
@@ -272,7 +272,7 @@ static int open_relay(bc_hold_client *client, bc_relay *relay, const bc_frame *f
     if (frame->type == BC_FRAME_EXEC) {
         relay->flags = bc_get_u32(head);
         relay->command = ++hold->commands;
-        relay->denied_before = bc_egress_denied_count(hold->sbx->egress);
+        relay->before = bc_egress_mark(hold->sbx->egress);
         hold->sbx->execs++;
         int64_t wall = hold->sbx->wall_ms, timeout = (int64_t)bc_get_u64(head + 4);
         if (wall > 0 && (timeout <= 0 || timeout > wall)) bc_put_u64(head + 4, (uint64_t)wall);

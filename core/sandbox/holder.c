@@ -318,6 +318,7 @@ static void keep_it(const char *id, int claim_fd, const barchan_error *err, void
 int barchan_detached_create_start(barchan_runtime *rt, const barchan_detached_options *options,
                                   barchan_detached_fn done, void *ud, barchan_error *err)
 {
+    BC_OPERATION("detached.create");
     struct asked *asked = malloc(sizeof *asked);
     int rc = asked == NULL ? bc_error_nomem(err) : 0;
     if (rc == 0 && done == NULL) rc = bc_error_set(err, BARCHAN_EINVAL, "done is NULL");

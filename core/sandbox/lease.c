@@ -19,13 +19,13 @@ static int ignore_answer(bc_wire_reader *in, const barchan_error *err, void *ud)
 
 int barchan_sandbox_extend(barchan_sandbox *sbx, int64_t more_ms, barchan_error *err)
 {
+    BC_OPERATION("sandbox.extend");
     int rc = bc_sandbox_check(sbx, err);
     if (rc < 0) return rc;
     int64_t left = bc_lease_left_ms(sbx);
     if (more_ms <= 0 || more_ms > BC_SANDBOX_MAX_LEASE_MS - left) {
         bc_error_set(err, BARCHAN_EINVAL, "a lease lasts up to 7 days; %.15g s are left of it",
                      (double)left / 1000);
-        bc_error_where(err, "sandbox.extend");
         return BARCHAN_EINVAL;
     }
     rc = bc_ask_start(sbx, BC_ASK_EXTEND, (uint64_t)(left + more_ms), BC_ASK_PATIENCE_MS,
@@ -73,7 +73,7 @@ static int start(barchan_sandbox *sbx, int pause, barchan_sandbox_done_fn done, 
     if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0 && sbx->state == BARCHAN_SANDBOX_STARTING) {
-        rc = bc_error_set(err, BARCHAN_EBUSY, "the sandbox is not ready yet");
+        rc = bc_error_busy(err, "the sandbox is not ready yet");
     }
     if (rc < 0) return rc;
     struct pause_call *call = malloc(sizeof *call);
@@ -94,12 +94,14 @@ static int start(barchan_sandbox *sbx, int pause, barchan_sandbox_done_fn done, 
 int barchan_sandbox_pause_start(barchan_sandbox *sbx, barchan_sandbox_done_fn done, void *ud,
                                 barchan_error *err)
 {
+    BC_OPERATION("sandbox.pause");
     return start(sbx, 1, done, ud, err);
 }
 
 int barchan_sandbox_resume_start(barchan_sandbox *sbx, barchan_sandbox_done_fn done, void *ud,
                                  barchan_error *err)
 {
+    BC_OPERATION("sandbox.resume");
     return start(sbx, 0, done, ud, err);
 }
 
@@ -121,10 +123,12 @@ static int start_and_wait(barchan_sandbox *sbx, int pause, barchan_error *err)
 
 int barchan_sandbox_pause(barchan_sandbox *sbx, barchan_error *err)
 {
+    BC_OPERATION("sandbox.pause");
     return start_and_wait(sbx, 1, err);
 }
 
 int barchan_sandbox_resume(barchan_sandbox *sbx, barchan_error *err)
 {
+    BC_OPERATION("sandbox.resume");
     return start_and_wait(sbx, 0, err);
 }

@@ -68,28 +68,26 @@ static int ask_for_logs(barchan_sandbox *sbx, uint32_t question, uint64_t cursor
     }
     struct logs_call *call = rc < 0 ? NULL : malloc(sizeof *call);
     if (rc == 0 && call == NULL) rc = bc_error_nomem(err);
-    if (rc < 0) {
-        bc_error_where(err, "sandbox.logs");
-        return rc;
-    }
+    if (rc < 0) return rc;
     *call = (struct logs_call){.sbx = sbx, .done = done, .ud = ud};
     bc_sandbox_ref(sbx);
     rc = bc_ask_start(sbx, question, cursor, patience_ms, on_answer, call, err);
     if (rc == 0) return 0;
     bc_sandbox_unref(sbx);
     free(call);
-    bc_error_where(err, "sandbox.logs");
     return rc;
 }
 
 int barchan_sandbox_logs_start(barchan_sandbox *sbx, uint64_t cursor, barchan_logs_fn done,
                                void *ud, barchan_error *err)
 {
+    BC_OPERATION("sandbox.logs");
     return ask_for_logs(sbx, BC_HELD_ASK_LOGS, cursor, BC_ASK_PATIENCE_MS, done, ud, err);
 }
 
 int barchan_sandbox_logs_follow_start(barchan_sandbox *sbx, uint64_t cursor, barchan_logs_fn done,
                                       void *ud, barchan_error *err)
 {
+    BC_OPERATION("sandbox.logs");
     return ask_for_logs(sbx, BC_HELD_ASK_FOLLOW, cursor, -1, done, ud, err);
 }

@@ -147,6 +147,7 @@ int barchan_sandbox_spawn(barchan_process **out, barchan_sandbox *sbx,
                           const barchan_exec_options *given, barchan_process_news_fn news, void *ud,
                           barchan_error *err)
 {
+    BC_OPERATION("sandbox.spawn");
     barchan_exec_options options;
     if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;
@@ -203,6 +204,7 @@ int barchan_process_read(barchan_process *process, barchan_stream stream, uint64
                          void *buffer, size_t capacity, barchan_process_chunk *chunk,
                          barchan_error *err)
 {
+    BC_OPERATION("process.read");
     if (process == NULL || chunk == NULL || (buffer == NULL && capacity > 0) ||
         (stream != BARCHAN_STREAM_OUT && stream != BARCHAN_STREAM_ERR)) {
         return bc_error_set(err, BARCHAN_EINVAL, "process, stream, buffer and chunk are needed");
@@ -232,6 +234,7 @@ static void on_limit(void *ud)
 
 int barchan_process_wait(barchan_process *process, int timeout_ms, barchan_error *err)
 {
+    BC_OPERATION("process.wait");
     if (process == NULL) return bc_error_set(err, BARCHAN_EINVAL, "process is NULL");
     int rc = bc_runtime_may_wait(process->rt, err);
     if (rc < 0) return rc;

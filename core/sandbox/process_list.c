@@ -79,6 +79,7 @@ static int on_answer(bc_wire_reader *in, const barchan_error *err, void *ud)
 int barchan_sandbox_processes_start(barchan_sandbox *sbx, barchan_processes_fn done, void *ud,
                                     barchan_error *err)
 {
+    BC_OPERATION("sandbox.processes");
     if (done == NULL) return bc_error_set(err, BARCHAN_EINVAL, "done is NULL");
     int rc = bc_sandbox_check(sbx, err);
     if (rc < 0) return rc;
@@ -106,6 +107,7 @@ static void on_list(barchan_process_list *list, const barchan_error *err, void *
 
 int barchan_sandbox_processes(barchan_sandbox *sbx, barchan_process_list *list, barchan_error *err)
 {
+    BC_OPERATION("sandbox.processes");
     struct list_wait wait = {.list = list};
     if (list == NULL) return bc_error_set(err, BARCHAN_EINVAL, "list is NULL");
     *list = (barchan_process_list){0};

@@ -182,10 +182,11 @@ void bc_secrets_install(barchan_sandbox *sbx)
 int barchan_sandbox_set_secret(barchan_sandbox *sbx, const char *name, const char *value,
                                size_t value_len, barchan_error *err)
 {
+    BC_OPERATION("sandbox.set_secret");
     int rc = bc_sandbox_check(sbx, err);
     if (rc == 0 && sbx->connection != NULL) {
         rc = bc_error_set(err, BARCHAN_EUNSUPPORTED,
-                          "the process that holds a detached sandbox has its secrets");
+                          "a detached sandbox has no secrets that a connection could set");
     }
     bc_secrets *secrets = rc < 0 ? NULL : bc_egress_secrets(sbx->egress);
     if (rc == 0 && secrets == NULL) {
@@ -194,7 +195,6 @@ int barchan_sandbox_set_secret(barchan_sandbox *sbx, const char *name, const cha
     if (rc == 0) rc = bc_secrets_set(secrets, name, value, value_len, err);
     if (rc < 0) {
         bc_error_context(err, "set secret");
-        bc_error_where(err, "sandbox.set_secret");
     }
     return rc;
 }

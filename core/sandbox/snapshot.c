@@ -134,9 +134,9 @@ static int check(const barchan_sandbox *sbx, const char *name,
                             BC_TEMPLATE_MAX_NOTE_BYTES);
     }
     if (sbx->state == BARCHAN_SANDBOX_STARTING) {
-        return bc_error_set(err, BARCHAN_EBUSY, "the sandbox is not ready yet");
+        return bc_error_busy(err, "the sandbox is not ready yet");
     }
-    if (sbx->snapshots > 0) return bc_error_set(err, BARCHAN_EBUSY, "another one is being taken");
+    if (sbx->snapshots > 0) return bc_error_busy(err, "another one is being taken");
     return 0;
 }
 
@@ -236,6 +236,7 @@ int barchan_sandbox_snapshot_start(barchan_snapshot_call **out, barchan_sandbox 
                                    const char *name, const barchan_snapshot_options *given,
                                    barchan_snapshot_fn done, void *ud, barchan_error *err)
 {
+    BC_OPERATION("sandbox.snapshot");
     barchan_snapshot_options options;
     barchan_snapshot_call *call = NULL;
     if (out != NULL) *out = NULL;
@@ -281,6 +282,7 @@ int barchan_sandbox_snapshot(barchan_sandbox *sbx, const char *name,
                              const barchan_snapshot_options *options, barchan_template *info,
                              barchan_error *err)
 {
+    BC_OPERATION("sandbox.snapshot");
     struct snapshot_wait wait = {.info = info};
     if (info != NULL) *info = (barchan_template){0};
     int rc = bc_sandbox_check(sbx, err);

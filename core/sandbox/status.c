@@ -34,6 +34,7 @@ const char *barchan_end_reason_name(barchan_end_reason reason)
 int barchan_sandbox_status(const barchan_sandbox *sbx, barchan_sandbox_info *info,
                            barchan_error *err)
 {
+    BC_OPERATION("sandbox.status");
     if (sbx == NULL || info == NULL || info->struct_size < sizeof info->struct_size) {
         return bc_error_set(err, BARCHAN_EINVAL,
                             "sandbox and info with its struct_size are needed");
@@ -63,6 +64,7 @@ void bc_sandbox_set_network_ud(barchan_sandbox *sbx, void *ud)
 int barchan_sandbox_set_network(barchan_sandbox *sbx, barchan_network network,
                                 const barchan_network_rules *rules, barchan_error *err)
 {
+    BC_OPERATION("sandbox.set_network");
     const char *why = NULL;
     if (sbx == NULL) return bc_error_set(err, BARCHAN_EINVAL, "sandbox is needed");
     if (network == BARCHAN_NETWORK_OFF) {
@@ -81,6 +83,7 @@ int barchan_sandbox_set_network(barchan_sandbox *sbx, barchan_network network,
 int barchan_sandbox_network(const barchan_sandbox *sbx, barchan_network_usage *usage,
                             barchan_error *err)
 {
+    BC_OPERATION("sandbox.network");
     if (sbx == NULL || usage == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "sandbox and usage are needed");
     }

@@ -144,6 +144,7 @@ static int open_directory(barchan_runtime *rt, const char *name, barchan_error *
 int barchan_template_info(barchan_runtime *rt, const char *name, barchan_template *info,
                           barchan_error *err)
 {
+    BC_OPERATION("template.info");
     if (info == NULL || name == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "name and info are needed");
     }
@@ -188,6 +189,7 @@ static int fill(int dir_fd, const struct names *names, barchan_templates *templa
 
 int barchan_template_list(barchan_runtime *rt, barchan_templates *templates, barchan_error *err)
 {
+    BC_OPERATION("template.list");
     struct names cleanup_names names = {0};
     if (templates == NULL) return bc_error_set(err, BARCHAN_EINVAL, "templates is NULL");
     *templates = (barchan_templates){0};
@@ -222,12 +224,12 @@ static int remove_named(int dir_fd, const char *name, barchan_error *err)
 
 int barchan_template_remove(barchan_runtime *rt, const char *name, barchan_error *err)
 {
+    BC_OPERATION("template.remove");
     if (name == NULL) return bc_error_set(err, BARCHAN_EINVAL, "name is NULL");
     cleanup_close int dir = open_directory(rt, name, err);
     int rc = dir < 0 ? dir : remove_named(dir, name, err);
     if (rc < 0) {
         bc_error_context(err, "remove template");
-        bc_error_where(err, "template.remove");
     }
     return rc;
 }

@@ -147,7 +147,7 @@ int bc_templates_lock(int dir_fd, barchan_error *err)
             return bc_error_set_os(err, errno, "lock the templates");
         }
         if (waited >= BC_TEMPLATE_LOCK_MS) {
-            return bc_error_set(err, BARCHAN_EBUSY, "another program has the templates locked");
+            return bc_error_busy(err, "another program has the templates locked");
         }
         nanosleep(&step, NULL);
     }
@@ -215,10 +215,10 @@ int bc_template_in_use(int dir_fd, const char *id, const char *name, barchan_err
     struct stat st;
     int users = fstatat(dir_fd, id, &st, AT_SYMLINK_NOFOLLOW) == 0 ? count_users(&st) : 0;
     if (users == 0) {
-        return bc_error_set(err, BARCHAN_EBUSY, "template '%s' is in use by a sandbox", name);
+        return bc_error_busy(err, "template '%s' is in use by a sandbox", name);
     }
-    return bc_error_set(err, BARCHAN_EBUSY, "template '%s' is in use by %d sandbox%s", name, users,
-                        users == 1 ? "" : "es");
+    return bc_error_busy(err, "template '%s' is in use by %d sandbox%s", name, users,
+                         users == 1 ? "" : "es");
 }
 
 /* ---- using one ---- */

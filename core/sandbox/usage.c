@@ -119,6 +119,7 @@ static int on_answer(bc_wire_reader *in, const barchan_error *err, void *ud)
 int barchan_sandbox_usage_start(barchan_sandbox *sbx, barchan_usage_fn done, void *ud,
                                 barchan_error *err)
 {
+    BC_OPERATION("sandbox.usage");
     if (sbx == NULL || done == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "sandbox and done are needed");
     }
@@ -136,7 +137,6 @@ int barchan_sandbox_usage_start(barchan_sandbox *sbx, barchan_usage_fn done, voi
     if (rc == 0) return 0;
     bc_sandbox_unref(sbx);
     free(call);
-    bc_error_where(err, "sandbox.usage");
     return rc;
 }
 
@@ -156,6 +156,7 @@ static void on_usage(const barchan_usage *usage, const barchan_error *err, void 
 
 int barchan_sandbox_usage(barchan_sandbox *sbx, barchan_usage *usage, barchan_error *err)
 {
+    BC_OPERATION("sandbox.usage");
     struct usage_wait wait = {0};
     if (sbx == NULL || usage == NULL || usage->struct_size < sizeof usage->struct_size) {
         return bc_error_set(err, BARCHAN_EINVAL,

@@ -41,6 +41,7 @@ void bc_error_of_guest(barchan_error *err, uint32_t status, uint32_t os_error, c
     int code = status != BC_WIRE_OS_ERROR ? -(int)status : bc_status_of_os((int)os_error);
     bc_error_set(err, code, "%s", words[0] == '\0' ? barchan_status_name(code) : words);
     err->os_error = (int)os_error;
+    err->retryable = code == BARCHAN_EBUSY; /* it has none that do not pass */
 }
 
 int bc_read_status(bc_wire_reader *in, barchan_error *err)

@@ -191,16 +191,16 @@ local function render_stream(label, bytes, dropped, head_len, limit)
   return label .. ":\n" .. (core.util.utf8_repair(text):gsub("\n$", ""))
 end
 
--- What the network profile refused while the command ran: programs often hide it.
-local function render_denied(denied)
-  if not denied then return "" end
+-- What the network profile refused, or did not reach, while the command ran: programs often hide it.
+local function render_network(list, what, others)
+  if not list then return "" end
   local lines = {}
-  for i, refusal in ipairs(denied) do
-    lines[i] = ("\nnetwork: %s:%d was refused: %s"):format(refusal.host, refusal.port, refusal.rule)
+  for i, one in ipairs(list) do
+    lines[i] = ("\nnetwork: %s:%d %s: %s"):format(one.host, one.port, what, one.rule)
     if i == MAX_DENIED_LINES then break end
   end
-  local more = #denied - #lines + (denied.more or 0)
-  if more > 0 then lines[#lines + 1] = ("\nnetwork: %d more refusals"):format(more) end
+  local more = #list - #lines + (list.more or 0)
+  if more > 0 then lines[#lines + 1] = ("\nnetwork: %d more %s"):format(more, others) end
   return table.concat(lines)
 end
 
@@ -227,7 +227,8 @@ function exec.render(result, opts)
   check_result(result)
   local limit = opts and opts.limit or DEFAULT_RENDER_LIMIT
   local lines = {
-    exec.outcome(result) .. render_denied(result.denied),
+    exec.outcome(result) .. render_network(result.denied, "was refused", "refusals")
+      .. render_network(result.unreached, "could not be reached", "failures"),
     render_stream("out", result.out, result.out_dropped, result.out_head or 0, limit),
     render_stream("err", result.err, result.err_dropped, result.err_head or 0, limit),
   }

@@ -40,6 +40,40 @@ START_TEST(null_is_an_error_everywhere)
 }
 END_TEST
 
+#define FAILS_AT(operation, call)               \
+    do {                                        \
+        memset(&err, 0x55, sizeof err);         \
+        ck_assert_int_lt((call), 0);            \
+        ck_assert_str_eq(err.where, operation); \
+    } while (0)
+
+START_TEST(each_error_names_its_operation)
+{
+    barchan_tool nothing = {0};
+    barchan_engine_options unset = {0};
+    barchan_engine *other;
+    FAILS_AT("engine.create", barchan_engine_create(NULL, rt, NULL, &err));
+    FAILS_AT("engine.create", barchan_engine_create(&other, rt, &unset, &err));
+    FAILS_AT("engine.call", barchan_engine_call(NULL, "f", NULL, NULL, NULL, &err));
+    FAILS_AT("engine.call", barchan_engine_call(engine, "f", NULL, NULL, NULL, &err));
+    FAILS_AT("engine.start", barchan_engine_start(engine, "f", NULL, NULL, NULL, NULL, &err));
+    FAILS_AT("engine.load_file", barchan_engine_load_file(engine, "absent.lua", &err));
+    FAILS_AT("engine.load_string", barchan_engine_load_string(engine, "=x", "(", 1, &err));
+    FAILS_AT("engine.set_script", barchan_engine_set_script(engine, "x", "", 0, &err));
+    FAILS_AT("engine.reload", barchan_engine_reload(engine, &err));
+    FAILS_AT("engine.add_tool", barchan_engine_add_tool(engine, &nothing, &err));
+    FAILS_AT("engine.answer", barchan_engine_answer(engine, 1, "", 0, 0, &err));
+}
+END_TEST
+
+START_TEST(a_call_before_any_script_says_to_load_one)
+{
+    ck_assert_int_eq(barchan_engine_call(engine, "f", NULL, NULL, NULL, &err), BARCHAN_EINVAL);
+    ck_assert_str_eq(err.message, "call 'f': no script with a table of functions is loaded: load "
+                                  "one first (barchan_engine_load_file, _load_string)");
+}
+END_TEST
+
 START_TEST(odd_names_and_arguments)
 {
     load("return { f = function(...) return select('#', ...) end, [1] = print, x = 1 }");
@@ -309,6 +343,7 @@ START_TEST(the_environment_gives_a_safe_engine_no_scripts)
 END_TEST
 
 SUITE_MAIN("engine_misuse", engine_setup, engine_teardown, null_is_an_error_everywhere,
+           each_error_names_its_operation, a_call_before_any_script_says_to_load_one,
            odd_names_and_arguments, scripts_of_every_kind_of_file,
            a_forked_child_is_refused_and_the_parent_goes_on,
            destroying_in_a_forked_child_touches_nothing, an_error_crosses_whole,

@@ -85,6 +85,8 @@ START_TEST(a_broken_script_changes_nothing_and_says_why)
         ck_assert_msg(rc == cases[i].code, "%s: %d: %s", cases[i].text, rc, err.message);
         ck_assert_msg(strstr(err.message, cases[i].message) != NULL, "%s: %s", cases[i].text,
                       err.message);
+        ck_assert_ptr_null(strchr(err.message, '\n')); /* no insides of the library */
+        ck_assert_str_eq(err.where, "engine.reload");
         ck_assert_ptr_nonnull(strstr(events, "\"type\":\"script_reload_failed\""));
         ck_assert_ptr_nonnull(strstr(events, i == 7 ? "helper.lua" : "agent.lua"));
         expect("f", NULL, "\"old\"");

@@ -94,16 +94,27 @@ void talk_says(const char *host, int port, const char *text, const char *words)
     barchan_exec_result_clear(&result);
 }
 
-void was_denied(barchan_exec_result *result, const char *host, int port, const char *rule)
+static void one_of(const barchan_exec_result *result, const barchan_denied *denied, size_t count,
+                   const char *host, int port, const char *rule)
 {
-    ck_assert_msg(result->denied_count == 1, "%zu refusals; out: %s err: %s", result->denied_count,
-                  result->out.data, result->err_out.data);
-    const barchan_denied *denied = &result->denied[0];
+    ck_assert_msg(count == 1, "%zu in the list; out: %s err: %s", count, result->out.data,
+                  result->err_out.data);
     ck_assert_str_eq(denied->host, host);
     ck_assert_int_eq(denied->port, port);
     ck_assert_msg(strstr(denied->rule, rule) != NULL, "'%s' is missing in: %s", rule, denied->rule);
     ck_assert_int_gt(denied->time_ms, 1700000000000);
+}
+
+void was_denied(barchan_exec_result *result, const char *host, int port, const char *rule)
+{
+    one_of(result, result->denied, result->denied_count, host, port, rule);
     barchan_exec_result_clear(result);
+}
+
+void was_unreached(barchan_exec_result *result, const char *host, int port, const char *why)
+{
+    one_of(result, result->unreached, result->unreached_count, host, port, why);
+    was_not_denied(result);
 }
 
 void was_not_denied(barchan_exec_result *result)

@@ -31,6 +31,8 @@ void talk_says(const char *host, int port, const char *text, const char *words);
 /* The result tells one refusal, of this host, by a rule with these words. Clears it. */
 void was_denied(barchan_exec_result *result, const char *host, int port, const char *rule);
 void was_not_denied(barchan_exec_result *result);
+/* The same of one failure, and no refusal. */
+void was_unreached(barchan_exec_result *result, const char *host, int port, const char *why);
 
 /* Puts a script of tests/hostile into the sandbox and runs it with python3; the words after its
  * name are its arguments. */

@@ -101,17 +101,22 @@ START_TEST(it_comes_to_an_end)
         const char *scenario;
         int max_retries, requests, code;
         long after_ms;
+        const char *why; /* it was not sent again; NULL: nothing is said of that */
     } cases[] = {
-        {"9/status/529/overloaded/retry=0.01", 0, 3, BARCHAN_EOVERLOADED, 10}, /* the default */
-        {"9/status/529/overloaded/retry=0.01", 5, 6, BARCHAN_EOVERLOADED, 10},
-        {"9/status/529/overloaded/retry=0.01", -1, 1, BARCHAN_EOVERLOADED, 10},
+        {"9/status/529/overloaded/retry=0.01", 0, 3, BARCHAN_EOVERLOADED, 10, NULL}, /* default */
+        {"9/status/529/overloaded/retry=0.01", 5, 6, BARCHAN_EOVERLOADED, 10, NULL},
+        {"9/status/529/overloaded/retry=0.01", -1, 1, BARCHAN_EOVERLOADED, 10, NULL},
         /* Told to wait for longer than it may: at once, with the time. */
-        {"9/status/429/empty/retry=61", 2, 1, BARCHAN_ERATE, 61000},
+        {"9/status/429/empty/retry=61", 2, 1, BARCHAN_ERATE, 61000,
+         "the server asks to wait 61 s, longer than max_retry_wait (60 s)"},
+        {"9/status/429/empty/retry=61", -1, 1, BARCHAN_ERATE, 61000, NULL},
+        {"9/status/429/empty/retry=50", 2, 1, BARCHAN_ERATE, 50000,
+         "the server asks to wait 50 s, longer than what is left of the timeout (40 s)"},
         /* What does not pass. */
-        {"9/status/402/empty", 2, 1, BARCHAN_EQUOTA, -1},
-        {"9/status/400/empty", 2, 1, BARCHAN_EREQUEST, -1},
-        {"9/status/401/key", 2, 1, BARCHAN_EAUTH, -1},
-        {"9/status/529/overloaded/should=false", 2, 1, BARCHAN_EOVERLOADED, -1},
+        {"9/status/402/empty", 2, 1, BARCHAN_EQUOTA, -1, NULL},
+        {"9/status/400/empty", 2, 1, BARCHAN_EREQUEST, -1, NULL},
+        {"9/status/401/key", 2, 1, BARCHAN_EAUTH, -1, NULL},
+        {"9/status/529/overloaded/should=false", 2, 1, BARCHAN_EOVERLOADED, -1, NULL},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         long before = peer_stat(&server, "flaky");
@@ -123,6 +128,7 @@ START_TEST(it_comes_to_an_end)
                                    .provider = "anthropic",
                                    .name = "m",
                                    .base_url = url,
+                                   .timeout_ms = 40000,
                                    .max_retries = cases[i].max_retries};
         ck_assert_int_eq(barchan_model_create(&model, rt, &o, NULL), 0);
         seen s = {.text = ""};
@@ -132,6 +138,10 @@ START_TEST(it_comes_to_an_end)
         ck_assert_int_eq(peer_stat(&server, "flaky") - before, cases[i].requests);
         ck_assert_int_eq(s.retries, cases[i].requests - 1);
         ck_assert_int_eq(err.retry_after_ms, cases[i].after_ms);
+        const char *why = strstr(err.message, "; not sent again: ");
+        ck_assert_msg(cases[i].why == NULL ? why == NULL
+                                           : why != NULL && strcmp(why + 18, cases[i].why) == 0,
+                      "%s", err.message);
         for (int j = 0; j < s.retries; j++)
             ck_assert_int_eq(s.waits[j], cases[i].after_ms);
         barchan_model_destroy(model);
@@ -147,8 +157,10 @@ START_TEST(the_timeout_holds_for_all_of_it)
     seen s = {.text = ""};
     char *reply = NULL;
     int64_t start = bc_clock_ms();
-    ck_assert_int_eq(run(model, &s, &reply, NULL), BARCHAN_EOVERLOADED);
+    barchan_error err;
+    ck_assert_int_eq(run(model, &s, &reply, &err), BARCHAN_EOVERLOADED);
     ck_assert_int_lt(bc_clock_ms() - start, 900);
+    ck_assert_ptr_nonnull(strstr(err.message, "longer than what is left of the timeout ("));
     ck_assert_int_ge(s.retries, 1);
     ck_assert_int_le(s.retries, 4);
     barchan_model_destroy(model);

@@ -49,6 +49,7 @@ foreach(name detached detached_crash detached_hostile detached_network detached_
 endforeach()
 barchan_sandbox_test(exec)
 barchan_sandbox_test(files)
+barchan_sandbox_test(errors)
 barchan_sandbox_test(host)
 target_compile_definitions(sandbox_host_test PRIVATE
   GUEST_PATH="$<TARGET_FILE:barchan_guest>")

@@ -2,6 +2,7 @@
 #include "detached_support.h"
 #include "network_support.h"
 
+#include <barchan/secret.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -39,6 +40,29 @@ START_TEST(refusals_are_in_the_result)
     result = run(OPTIONS(.argv = ARGV("bash", "-c", command)));
     ck_assert_int_eq(result.reason, BARCHAN_EXEC_SIGNALED);
     was_denied(&result, "other.example", 80, "");
+}
+END_TEST
+
+START_TEST(failures_are_in_the_result)
+{
+    int port = net_port(server);
+    net_stop(server);
+    server = NULL;
+    barchan_exec_result result = talk("served.example", port, GET("served.example"));
+    was_unreached(&result, "served.example", port, "connect: Connection refused");
+    result = sh("true");
+    ck_assert_ptr_null(result.unreached);
+    was_not_denied(&result);
+}
+END_TEST
+
+START_TEST(secrets_are_not_set_by_those_who_connect)
+{
+    barchan_error err = {0};
+    ck_assert_int_eq(barchan_sandbox_set_secret(sbx, "A", "0123456789abcdef", 16, &err),
+                     BARCHAN_EUNSUPPORTED);
+    ck_assert_str_eq(err.message,
+                     "set secret: a detached sandbox has no secrets that a connection could set");
 }
 END_TEST
 
@@ -161,8 +185,13 @@ END_TEST
 int main(void)
 {
     Suite *suite = suite_create("sandbox_detached_network");
-    const TTest *const held[] = {refusals_are_in_the_result, many_refusals_are_bounded,
-                                 hosts_are_told, many_hosts_are_told, NULL};
+    const TTest *const held[] = {refusals_are_in_the_result,
+                                 failures_are_in_the_result,
+                                 many_refusals_are_bounded,
+                                 secrets_are_not_set_by_those_who_connect,
+                                 hosts_are_told,
+                                 many_hosts_are_told,
+                                 NULL};
     const TTest *const own[] = {hosts_of_an_own_one, NULL};
     add_tests(suite, "detached_network", set_up_held_network, tear_down_held_network, held);
     add_tests(suite, "own_network", setup_network, teardown_network, own);

@@ -235,6 +235,7 @@ START_TEST(more_lease_and_pauses)
     barchan_exec_result r;
     ck_assert_int_eq(barchan_sandbox_exec(sbx, OPTIONS(.command = "true"), &r, &err),
                      BARCHAN_EBUSY);
+    ck_assert_ptr_nonnull(strstr(err.message, "resume it first"));
     barchan_sandbox *third = connect_to(holder.id);
     ck_assert_int_eq(status_of(third).state, BARCHAN_SANDBOX_PAUSED);
     ck_assert_int_eq(barchan_sandbox_resume(third, &err), 0);

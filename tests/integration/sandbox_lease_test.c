@@ -90,6 +90,7 @@ START_TEST(pausing_a_command)
     ck_assert_int_eq(barchan_sandbox_exec(sbx, OPTIONS(.command = "true"), &r, &err),
                      BARCHAN_EBUSY);
     ck_assert_ptr_nonnull(strstr(err.message, "resume it first"));
+    ck_assert_int_eq(err.retryable, 0); /* it does not go on by itself */
     barchan_usage u = {.struct_size = sizeof u};
     ck_assert_int_eq(barchan_sandbox_usage(sbx, &u, NULL), 0); /* questions are answered */
     pause_it();
@@ -207,6 +208,11 @@ START_TEST(a_lease_that_pauses)
     barchan_error err = {0};
     ck_assert_int_eq(barchan_sandbox_resume(sbx, &err), BARCHAN_ELIMIT);
     ck_assert_ptr_nonnull(strstr(err.message, "extend it first"));
+    barchan_exec_result r;
+    ck_assert_int_eq(barchan_sandbox_exec(sbx, OPTIONS(.command = "true"), &r, &err),
+                     BARCHAN_EBUSY);
+    ck_assert_msg(strstr(err.message, "extend it, then resume it") != NULL, "%s", err.message);
+    ck_assert_int_eq(err.retryable, 0);
     it_stands_still();
     ck_assert_int_eq(barchan_sandbox_extend(sbx, 2000, NULL), 0);
     resume_it();

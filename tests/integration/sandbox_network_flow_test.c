@@ -166,6 +166,65 @@ START_TEST(refusals_are_told_once_and_bounded)
 }
 END_TEST
 
+/* ---- failures ---- */
+
+/* Programs see no more of it than an alert. */
+START_TEST(a_failure_under_tls_is_told)
+{
+    char command[256];
+    int port = net_port(server);
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){
+                     .allow = entries("served.example:@", "127.0.0.1:@", "no.such.invalid", NULL)});
+    net_stop(server);
+    server = NULL;
+    snprintf(command, sizeof command,
+             "openssl s_client -connect served.example:%d -servername served.example </dev/null",
+             port);
+    barchan_exec_result result = sh(command);
+    ck_assert_ptr_nonnull(strstr(result.err_out.data, "alert internal error"));
+    was_unreached(&result, "served.example", port, "connect: Connection refused");
+    result = sh("openssl s_client -connect no.such.invalid:443 </dev/null");
+    was_unreached(&result, "no.such.invalid", 443, "look up the name: ");
+    result = sh("true"); /* what was before is not its own */
+    ck_assert_ptr_null(result.unreached);
+    was_not_denied(&result);
+}
+END_TEST
+
+START_TEST(failures_are_told_once_bounded_and_beside_refusals)
+{
+    static const char code[] =
+        "import socket, sys\n"
+        "def get(host, port):\n"
+        "    s = socket.create_connection((host, port))\n"
+        "    s.sendall(b'GET / HTTP/1.0\\r\\n\\r\\n')\n"
+        "    while s.recv(4096): pass\n"
+        "get('other.example', 80)\n"
+        "for i in range(200): get('h%d.served.example' % (i // 2), int(sys.argv[1]))\n";
+    char port[16];
+    const char *hosts[101];
+    char names[100][40];
+    for (int i = 0; i < 100; i++) {
+        snprintf(names[i], sizeof names[i], "h%d.served.example=127.0.0.1", i);
+        hosts[i] = names[i];
+    }
+    hosts[100] = NULL;
+    make_sandbox(BARCHAN_NETWORK_ALLOW,
+                 (barchan_network_rules){
+                     .allow = entries("*.served.example:@", "127.0.0.1:@", NULL), .hosts = hosts});
+    snprintf(port, sizeof port, "%d", net_port(server));
+    net_stop(server);
+    server = NULL;
+    barchan_exec_result result = run(OPTIONS(.argv = ARGV("python3", "-c", code, port)));
+    ck_assert_uint_eq(result.unreached_count, 64);
+    ck_assert_uint_eq(result.unreached_more, 200 - 2 * 64);
+    ck_assert_str_eq(result.unreached[63].host, "h63.served.example");
+    ck_assert_uint_eq(result.unreached[63].tries, 2);
+    was_denied(&result, "other.example", 80, "not in the allow-list");
+}
+END_TEST
+
 /* ---- questions ---- */
 
 static struct asked {
@@ -362,6 +421,8 @@ int main(void)
                                   further_connections_wait,
                                   many_at_once,
                                   refusals_are_told_once_and_bounded,
+                                  a_failure_under_tls_is_told,
+                                  failures_are_told_once_bounded_and_beside_refusals,
                                   what_no_entry_names_is_asked_once,
                                   an_answer_may_be_no,
                                   an_answer_may_come_later,

@@ -356,7 +356,7 @@ START_TEST(a_command_can_be_without)
                                "    try: socket.socket(f); print('yes')\n"
                                "    except PermissionError: print('no')\n";
     static const char *const expected[] = {"yes\nyes\nyes\n", "no\nno\nyes\n"};
-    for (size_t off = 0; off < 2; off++) {
+    for (int off = 0; off < 2; off++) {
         barchan_exec_result result =
             run(OPTIONS(.argv = ARGV("python3", "-c", code), .network_off = off));
         ck_assert_str_eq(result.out.data, expected[off]);

@@ -92,6 +92,7 @@ START_TEST(what_runs_is_named)
     ck_assert(wait_until(is_there, (void *)"ready", 10000));
     ck_assert_int_eq(barchan_sandbox_snapshot(sbx, "busy", NULL, NULL, &err), BARCHAN_EBUSY);
     ck_assert_msg(strncmp(err.message, "snapshot: 3 processes run: ", 27) == 0, "%s", err.message);
+    ck_assert_int_eq(err.retryable, 1);
     ck_assert_msg(strstr(err.message, " /bin/sh -c sleep 100") != NULL, "%s", err.message);
     ck_assert(is_removed("busy"));
     ck_assert_int_eq(count_folders(), 0);
@@ -133,7 +134,9 @@ START_TEST(nothing_begins_meanwhile)
                      BARCHAN_EBUSY);
     ck_assert_int_eq(barchan_file_write(sbx, "x", "y", 1, &err), BARCHAN_EBUSY);
     ck_assert_int_eq(barchan_file_remove(sbx, "big", 0, &err), BARCHAN_EBUSY);
+    ck_assert_int_eq(err.retryable, 1);
     ck_assert_int_eq(barchan_sandbox_snapshot(sbx, "two", NULL, NULL, &err), BARCHAN_EBUSY);
+    ck_assert_int_eq(err.retryable, 1);
     ck_assert(wait_until(is_taken, &taken, 20000));
     ck_assert_int_eq(taken.code, 0);
     ck_assert_int_eq(barchan_file_write(sbx, "x", "y", 1, &err), 0);
@@ -183,6 +186,7 @@ START_TEST(in_use)
     ck_assert_int_eq(barchan_sandbox_create(&user, rt, PROFILE(.template_name = "used"), &err), 0);
     ck_assert_int_eq(barchan_template_remove(rt, "used", &err), BARCHAN_EBUSY);
     ck_assert_msg(strstr(err.message, "in use by 1 sandbox") != NULL, "%s", err.message);
+    ck_assert_int_eq(err.retryable, 1);
     sh_says("echo 2 > file", "");
     ck_assert_int_eq(barchan_sandbox_snapshot(sbx, "used", &replace, NULL, &err), 0);
     ck_assert_int_eq(count_folders(), 2);
@@ -204,6 +208,30 @@ START_TEST(in_use)
 END_TEST
 
 /* Each holds all of those before it. */
+static int can_be_removed(void *name)
+{
+    barchan_error err = {0};
+    int rc = barchan_template_remove(rt, name, &err);
+    ck_assert_msg(rc == 0 || (rc == BARCHAN_EBUSY && err.retryable), "%d, %s", rc, err.message);
+    return rc == 0;
+}
+
+START_TEST(it_is_let_go_of_when_the_sandbox_is_gone)
+{
+    snapshot("first");
+    snapshot("second");
+    begin_from("first");
+    barchan_sandbox_terminate(sbx);
+    barchan_usage usage = {.struct_size = sizeof usage};
+    ck_assert_int_eq(barchan_sandbox_usage(sbx, &usage, NULL), 0); /* waits for that */
+    ck_assert_int_eq(barchan_template_remove(rt, "first", NULL), 0);
+    begin_from("second");
+    barchan_sandbox_destroy(sbx);
+    sbx = NULL;
+    ck_assert(wait_until(can_be_removed, (void *)"second", 10000)); /* who asks again hears it */
+}
+END_TEST
+
 START_TEST(from_one_another)
 {
     sh_says("echo 1 > one; echo 1 > changed; echo 1 > gone", "");
@@ -406,6 +434,7 @@ int main(void)
                                   nothing_begins_meanwhile,
                                   names,
                                   in_use,
+                                  it_is_let_go_of_when_the_sandbox_is_gone,
                                   from_one_another,
                                   changes_since,
                                   with_mounts,

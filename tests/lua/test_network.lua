@@ -30,6 +30,19 @@ function T:test_a_refusal_is_in_the_result_and_its_rendering()
   lu.assertNil(assert(sbx:exec "true").denied)
 end
 
+function T:test_a_failure_is_in_the_result_and_its_rendering()
+  local sbx <close> = assert(barchan.sandbox { network = { allow = { "gone.invalid" } } })
+  local r = get(sbx, "gone.invalid")
+  lu.assertNil(r.denied)
+  lu.assertEquals(#r.unreached, 1)
+  local failure = r.unreached[1]
+  lu.assertEquals({ failure.host, failure.port, failure.tries }, { "gone.invalid", 80, 1 })
+  lu.assertStrContains(failure.rule, "look up the name: ")
+  lu.assertTrue(failure.time > 1.7e9)
+  lu.assertStrContains(tostring(r), "\nnetwork: gone.invalid:80 could not be reached: look up the name: ")
+  lu.assertNil(assert(sbx:exec "true").unreached)
+end
+
 function T:test_other_lists()
   local sbx <close> = assert(barchan.sandbox { network = { allow = { "other.example:8080" } } })
   lu.assertStrContains(get(sbx, "api.example").out, "not in the allow-list")

@@ -37,6 +37,47 @@ START_TEST(context_goes_in_front_and_where_stays_inner)
 }
 END_TEST
 
+static int operation(int fails, barchan_error *err)
+{
+    BC_OPERATION("outer");
+    if (fails == 2) {
+        bc_error_set(err, BARCHAN_EIO, "no");
+        bc_error_where(err, "inner");
+        return BARCHAN_EIO;
+    }
+    return fails ? bc_error_set(err, BARCHAN_EIO, "no") : 0;
+}
+
+START_TEST(an_operation_gives_its_name)
+{
+    barchan_error err, before;
+    memset(&err, 0x55, sizeof err);
+    before = err;
+    ck_assert_int_eq(operation(0, &err), 0);
+    ck_assert_mem_eq(&err, &before, sizeof err); /* success never touches it */
+    ck_assert_int_eq(operation(1, &err), BARCHAN_EIO);
+    ck_assert_str_eq(err.where, "outer");
+    ck_assert_str_eq(err.message, "no");
+    ck_assert_int_eq(operation(2, &err), BARCHAN_EIO);
+    ck_assert_str_eq(err.where, "inner");
+    ck_assert_int_eq(operation(1, NULL), BARCHAN_EIO);
+}
+END_TEST
+
+START_TEST(what_is_busy_may_be_tried_again)
+{
+    barchan_error err;
+    memset(&err, 0x55, sizeof err);
+    ck_assert_int_eq(bc_error_busy(&err, "%d run", 2), BARCHAN_EBUSY);
+    ck_assert_int_eq(err.code, BARCHAN_EBUSY);
+    ck_assert_int_eq(err.retryable, 1);
+    ck_assert_int_eq(err.retry_after_ms, -1);
+    ck_assert_str_eq(err.where, "");
+    ck_assert_str_eq(err.message, "2 run");
+    ck_assert_int_eq(bc_error_busy(NULL, "x"), BARCHAN_EBUSY);
+}
+END_TEST
+
 START_TEST(long_messages_are_cut_not_overrun)
 {
     barchan_error err;
@@ -73,4 +114,5 @@ START_TEST(every_status_has_its_own_name)
 END_TEST
 
 UNIT_MAIN("error", every_field_is_filled, context_goes_in_front_and_where_stays_inner,
+          an_operation_gives_its_name, what_is_busy_may_be_tried_again,
           long_messages_are_cut_not_overrun, every_status_has_its_own_name)

@@ -1,4 +1,4 @@
-/* What a holder says of refusals: read whole, or a breach. */
+/* What a holder says of refusals and failures: read whole, or a breach. */
 #include <stdlib.h>
 #include <string.h>
 #include "channel/held.h"
@@ -9,9 +9,14 @@ static unsigned char bytes[BC_FRAME_MAX_FROM_GUEST];
 static bc_wire_writer out;
 static barchan_exec_result result;
 
-static void setup(void)
+static void setup_writer(void)
 {
     out = (bc_wire_writer){.data = bytes, .cap = sizeof bytes};
+}
+
+static void setup(void)
+{
+    setup_writer();
     result = (barchan_exec_result){0};
 }
 
@@ -35,10 +40,15 @@ static void begin(uint64_t more, uint32_t count)
     bc_wire_put_u32(&out, count);
 }
 
+static int take_as(uint32_t type, size_t len)
+{
+    bc_frame frame = {.type = type, .payload = bytes, .length = (uint32_t)len};
+    return bc_held_take_told(&frame, &result);
+}
+
 static int take(size_t len)
 {
-    bc_frame frame = {.type = BC_HELD_DENIED, .payload = bytes, .length = (uint32_t)len};
-    return bc_held_take_denied(&frame, &result);
+    return take_as(BC_HELD_DENIED, len);
 }
 
 START_TEST(refusals)
@@ -56,6 +66,25 @@ START_TEST(refusals)
     ck_assert_int_eq(result.denied[1].time_ms, 1700000000000);
     ck_assert_int_lt(take(out.len), 0); /* told once */
     ck_assert_uint_eq(result.denied_count, 2);
+}
+END_TEST
+
+START_TEST(failures_are_a_list_of_their_own)
+{
+    begin(0, 1);
+    put("a.example", 9);
+    ck_assert_int_eq(take(out.len), 0);
+    setup_writer();
+    begin(5, 2);
+    put("b.example", 9);
+    put("c.example", 9);
+    ck_assert_int_eq(take_as(BC_HELD_UNREACHED, out.len), 0);
+    ck_assert_uint_eq(result.denied_count, 1);
+    ck_assert_str_eq(result.denied[0].host, "a.example");
+    ck_assert_uint_eq(result.unreached_count, 2);
+    ck_assert_uint_eq(result.unreached_more, 5);
+    ck_assert_str_eq(result.unreached[1].host, "c.example");
+    ck_assert_int_lt(take_as(BC_HELD_UNREACHED, out.len), 0); /* told once */
 }
 END_TEST
 
@@ -99,4 +128,5 @@ START_TEST(more_than_there_can_be)
 }
 END_TEST
 
-SUITE_MAIN("held network", setup, teardown, refusals, cut_anywhere, more_than_there_can_be)
+SUITE_MAIN("held network", setup, teardown, refusals, failures_are_a_list_of_their_own,
+           cut_anywhere, more_than_there_can_be)

@@ -72,7 +72,7 @@ START_TEST(no_struct_ends_with_padding)
     ENDS_WITH(barchan_runtime_options, guest_path);
     ENDS_WITH(barchan_profile, secret_count);
     ENDS_WITH(barchan_secret, on_guest_authorization);
-    ENDS_WITH(barchan_exec_options, network_off);
+    ENDS_WITH(barchan_exec_options, backlog_bytes);
     ENDS_WITH(barchan_file_request, cancel);
     ENDS_WITH(barchan_model_options, recorded_extra);
     ENDS_WITH(barchan_complete_options, cancel);
@@ -81,6 +81,17 @@ START_TEST(no_struct_ends_with_padding)
 }
 END_TEST
 
+#define IS_INT(type, member) ck_assert(_Generic(((type *)0)->member, int : 1, default : 0))
+
+START_TEST(flags_of_a_command_are_of_one_type)
+{
+    IS_INT(barchan_exec_options, input_streaming);
+    IS_INT(barchan_exec_options, network_off);
+    IS_INT(barchan_exec_options, detach);
+    IS_INT(barchan_exec_options, streaming);
+}
+END_TEST
+
 UNIT_MAIN("options", none_is_all_defaults, an_older_host_leaves_the_rest_at_its_default,
           a_newer_host_may_ask_for_nothing_new, a_size_that_nobody_set_is_refused,
-          no_struct_ends_with_padding)
+          no_struct_ends_with_padding, flags_of_a_command_are_of_one_type)

@@ -30,7 +30,8 @@ typedef enum barchan_status {
     BARCHAN_OK = 0,
     BARCHAN_EINVAL = -1,        /* "invalid_argument": the call itself is wrong */
     BARCHAN_ENOMEM = -2,        /* "no_memory" */
-    BARCHAN_EBUSY = -3,         /* "busy": a blocking call inside a callback, or one at a time */
+    BARCHAN_EBUSY = -3,         /* "busy": something else has it (retryable: until that ends by
+                                   itself), or a blocking call inside a callback */
     BARCHAN_ECLOSED = -4,       /* "closed": the handle was destroyed or terminated before */
     BARCHAN_ETIMEDOUT = -5,     /* "timeout" */
     BARCHAN_ECANCELLED = -6,    /* "cancelled": by a cancel token */
@@ -65,7 +66,7 @@ typedef struct barchan_error {
     int code;               /* a barchan_status, negative */
     int os_error;           /* the system's error number, 0 when none applies */
     int http_status;        /* the provider's HTTP status, 0 when none applies */
-    int retryable;          /* 1 when the same call may succeed later */
+    int retryable;          /* 1 when the same call may succeed later, with nothing else done */
     long retry_after_ms;    /* how long the peer asked us to wait, -1 when it did not say */
     char where[32];         /* the operation, "sandbox.create" */
     char provider_code[64]; /* the provider's own code, "overloaded_error" */

@@ -41,11 +41,11 @@ typedef struct barchan_exec_usage {
     int64_t max_rss_bytes;
 } barchan_exec_usage;
 
-/* A connection that was refused while a command ran; which command tried is not known, so all that
- * ran then are told. */
+/* A connection that was refused, or failed, while a command ran; which command tried is not known,
+ * so all that ran then are told. */
 typedef struct barchan_denied {
     char host[256];
-    char rule[384];
+    char rule[384];  /* why */
     int64_t time_ms; /* of the wall clock, since 1970; of the last try */
     int port;
     unsigned tries;
@@ -61,10 +61,14 @@ typedef struct barchan_exec_result {
     barchan_bytes out;
     barchan_bytes err_out;
     barchan_exec_usage usage;
-    int left_running;       /* processes that were killed because the command left them behind */
-    barchan_denied *denied; /* what the network profile refused; NULL: nothing */
-    size_t denied_count;    /* at most 64 */
-    uint64_t denied_more;   /* refusals beyond these */
+    int left_running;          /* processes that were killed because the command left them behind */
+    barchan_denied *denied;    /* what the network profile refused; NULL: nothing */
+    size_t denied_count;       /* at most 64 */
+    uint64_t denied_more;      /* refusals beyond these */
+    barchan_denied *unreached; /* what it allowed and could not be reached, such as "connect:
+                                  Connection refused"; of TLS the program sees an alert only */
+    size_t unreached_count;    /* at most 64 */
+    uint64_t unreached_more;
 } barchan_exec_result;
 
 BARCHAN_API void barchan_exec_result_clear(barchan_exec_result *result);
@@ -76,8 +80,8 @@ typedef enum barchan_stream { BARCHAN_STREAM_OUT = 1, BARCHAN_STREAM_ERR = 2 } b
 typedef void (*barchan_output_fn)(barchan_exec *exec, barchan_stream stream, const char *data,
                                   size_t len, void *ud);
 /* Called once, after the last output. `result` belongs to the exec: the callback may take the
- * bytes out of it by setting `data` to NULL, and likewise `denied`. The exec's handle is invalid
- * when it returns. */
+ * bytes out of it by setting `data` to NULL, and likewise `denied` and `unreached`. The exec's
+ * handle is invalid when it returns. */
 typedef void (*barchan_exec_done_fn)(barchan_exec *exec, barchan_exec_result *result, void *ud);
 /* Called whenever the exec can take more input. */
 typedef void (*barchan_drain_fn)(barchan_exec *exec, void *ud);
@@ -90,9 +94,11 @@ typedef struct barchan_exec_options {
     const char *const *env;  /* "NAME=value" added to the profile's, NULL-terminated */
     const void *input;       /* standard input; NULL: empty */
     size_t input_len;
-    int input_streaming;     /* 1: input comes by barchan_exec_write; not with a waiting call */
-    int64_t timeout_ms;      /* 0: 60 s; -1: none but the lease */
-    int64_t grace_ms;        /* from SIGTERM to SIGKILL at a timeout; 0: 2 s; -1: none */
+    int input_streaming; /* 1: input comes by barchan_exec_write; not with a waiting call */
+    int network_off;     /* 1: it can open no internet socket (EACCES), whatever the profile says;
+                            what another process of the sandbox does for it is not its own */
+    int64_t timeout_ms;  /* 0: 60 s; -1: none but the lease */
+    int64_t grace_ms;    /* from SIGTERM to SIGKILL at a timeout; 0: 2 s; -1: none */
     int64_t out_limit_bytes; /* kept per stream, head and tail; 0: 1 MiB; -1: keep nothing */
     int64_t err_limit_bytes;
     int detach;    /* 1: what it leaves running lives on with the sandbox; 256 such commands at a
@@ -106,8 +112,6 @@ typedef struct barchan_exec_options {
                      shows is out, nothing is err */
     int pty_rows;
     size_t backlog_bytes; /* spawn: kept of each stream; 0: 1 MiB */
-    size_t network_off;   /* 1: it can open no internet socket (EACCES), whatever the profile says;
-                             what another process of the sandbox does for it is not its own */
 } barchan_exec_options;
 
 /* Runs a command and waits for its end. Its tree is gone when this returns, unless `detach`.

@@ -116,9 +116,10 @@ typedef struct barchan_model_options {
     int connect_timeout_ms;  /* 0: 15 s */
     int idle_timeout_ms;     /* longest silence of the server; 0: 120 s */
     int64_t timeout_ms;      /* of a whole completion, retries and their waits included; 0: 600 s */
-    int max_retries;         /* of a completion that failed in passing; 0: 2, negative: none */
+    int max_retries;         /* of a completion that failed in passing; 0: the default, 2; -1: none
+                                (in Lua 0 is none) */
     int max_retry_wait_ms;   /* longest wait that a server may ask for; 0: 60 s. A server that asks
-                                for more is not asked again: the error says how long. */
+                                for more is not asked again: the error says so and how long. */
     const char *record_path; /* a new file that every exchange is recorded to; NULL: none */
     /* JSON object: what its caller adds to the `extra` of each request. It stands in the recording
      * for whoever plays it and must add the same; nothing else is done with it. NULL: none. */

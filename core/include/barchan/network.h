@@ -8,7 +8,8 @@
  * machine before the name is allowed; no datagram ever does. Programs need no proxy settings. What
  * the profile does not name is refused with a reason that the program shows (an HTTP 403 with a
  * body, a TLS alert), that the result of the command tells (barchan_exec_result.denied), and that
- * an event tells the host.
+ * an event tells the host. So is what is allowed and cannot be reached: an HTTP 502 or an alert,
+ * barchan_exec_result.unreached, an event.
  *
  * off         no name is answered; nothing is reachable
  * allow       the hosts of the lists, at the ports of their entries

@@ -142,10 +142,16 @@ BARCHAN_API int barchan_sandbox_create_start(barchan_sandbox **out, barchan_runt
                                              barchan_error *err);
 
 /* Starts to kill everything in the sandbox; never waits; idempotent. Unfinished execs end with
- * reason `lost`, later calls fail with BARCHAN_ECLOSED. The handle stays valid. */
+ * reason `lost`, later calls fail with BARCHAN_ECLOSED. The handle stays valid.
+ *
+ * It is gone when nothing of it runs any more, usually some milliseconds later, and the runtime has
+ * learned that in a pump; until then it holds its template (removing that is BARCHAN_EBUSY,
+ * retryable) and its mounts. Of a terminated sandbox barchan_sandbox_usage waits for that, and
+ * barchan_sandbox_usage_start calls back then; of a destroyed one nothing tells, but for
+ * barchan_runtime_destroy, which waits for all. */
 BARCHAN_API void barchan_sandbox_terminate(barchan_sandbox *sbx);
-/* Terminates and frees the handle; of a detached sandbox (barchan/detached.h) it only lets go. NULL
- * is ignored. */
+/* Terminates, without waiting, and frees the handle; of a detached sandbox (barchan/detached.h) it
+ * only lets go. NULL is ignored. */
 BARCHAN_API void barchan_sandbox_destroy(barchan_sandbox *sbx);
 
 typedef enum barchan_sandbox_state {
@@ -236,7 +242,7 @@ typedef struct barchan_usage {
     uint64_t execs;
 } barchan_usage;
 
-/* What the sandbox has used so far, or had when it ended. */
+/* What the sandbox has used so far; of one that has ended, in all, once it is gone. */
 BARCHAN_API int barchan_sandbox_usage(barchan_sandbox *sbx, barchan_usage *usage,
                                       barchan_error *err);
 typedef void (*barchan_usage_fn)(const barchan_usage *usage, const barchan_error *err, void *ud);

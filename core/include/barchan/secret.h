@@ -76,8 +76,9 @@
  * them, unless the profile's `env` sets these. Programs with
  * another idea of trust (Java's, pinned certificates) cannot talk to hosts with secrets.
  *
- * The profile needs a network that allows each host; a secret is no permission to connect. With a
- * detached sandbox the holder's process has the secrets: whoever connects cannot set them. A
+ * The profile needs a network that allows each host; a secret is no permission to connect. A
+ * detached sandbox has none, but for those that a program which holds it itself
+ * (barchan_sandbox_hold) gave it; whoever connects cannot set them (BARCHAN_EUNSUPPORTED). A
  * sandbox with secrets is not forked; a snapshot of it has its files, and no values.
  *
  * Refused when the sandbox is made: a value under 16 bytes or with control characters, no hosts, a

@@ -31,12 +31,12 @@
  * whoever opens the folder on the host. It needs what copy-on-write mounts need (barchan_mount):
  * Linux 6.6, overlayfs, and as root a file system that can map owners.
  *
- * Locks. A sandbox holds its template until nothing of it runs any more; so long the template
- * cannot be removed (BARCHAN_EBUSY). It can be replaced: those who have the old one keep it, and it
- * goes with the last of them. A program that is killed leaves the old
- * template, the new one, or a folder without a name, which the next list or snapshot
- * removes. Nothing waits for the disk: after a failure of power a template that was made just
- * before may be damaged.
+ * Locks. A sandbox holds its template until it is gone (barchan_sandbox_terminate says how that is
+ * known); so long the template cannot be removed (BARCHAN_EBUSY). It can be replaced: those who
+ * have the old one keep it, and it goes with the last of them. A program that is killed leaves the
+ * old template, the new one, or a folder without a name, which the next list or snapshot removes.
+ * Nothing waits for the disk: after a failure of power a template that was made just before may be
+ * damaged.
  *
  * All of it works on detached sandboxes, too (barchan/detached.h): the files come over the
  * connection. Files of the host are written on the runtime's thread, as they come.
@@ -139,7 +139,7 @@ BARCHAN_API void barchan_templates_clear(barchan_templates *templates);
 /* BARCHAN_ENOTFOUND: there is none; the message says which there are. Clear `info`. */
 BARCHAN_API int barchan_template_info(barchan_runtime *rt, const char *name, barchan_template *info,
                                       barchan_error *err);
-/* BARCHAN_EBUSY: sandboxes use it. */
+/* BARCHAN_EBUSY: sandboxes use it, or one that was just ended still does; retryable. */
 BARCHAN_API int barchan_template_remove(barchan_runtime *rt, const char *name, barchan_error *err);
 
 #ifdef __cplusplus
