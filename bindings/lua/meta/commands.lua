@@ -71,6 +71,7 @@ function barchan.render(result, options) end
 ---@field duration number seconds
 ---@field left_running integer processes that it left
 ---@field denied? barchan.Denied[] what the network refused meanwhile; nil when that is nothing
+---@field unreached? barchan.Denied[] what it allowed and could not reach
 ---@field program? string of one that could not be started: its name
 ---@field cwd? string of one that could not be started: where it was to run
 ---@field spawn_error? string why it could not be started

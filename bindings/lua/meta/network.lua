@@ -3,7 +3,8 @@
 --- What a sandbox can reach: `network = "off"` (default), `"restricted"` (the package registries that this machine's
 --- pip, npm and apt are configured to use), `"open"` (any public host), or a table of entries. Programs inside need no
 --- proxy settings. They reach hosts by name only; what is refused is told by an HTTP 403 or a TLS alert, and in the
---- result's `denied`. Addresses that are not public are refused in every mode unless an entry names them.
+--- result's `denied`; what is allowed and cannot be reached by a 502 or an alert, and in `unreached`. Addresses that
+--- are not public are refused in every mode unless an entry names them.
 ---
 --- A port that no entry names, 80 and 443 apart, just looks closed (connection refused): nothing can be told of it.
 --- Write "host:port". The ports that are open to the outside cannot be listened at inside. 127.0.0.1 and localhost
@@ -32,7 +33,7 @@
 ---@field bytes_received integer
 ---@field dropped? integer events that were not told before this one, because nobody took them
 
----@class barchan.Denied A connection that was refused while a command ran; a list's `more` counts those beyond it
+---@class barchan.Denied Connections that were refused, or did not come to be, while a command ran; a list's `more` counts those beyond it
 ---@field host string
 ---@field port integer
 ---@field rule string why
