@@ -43,6 +43,7 @@ static void arm(const barchan_cancel *cancel, int64_t at_ns)
 
 int barchan_cancel_create(barchan_cancel **out, barchan_error *err)
 {
+    BC_OPERATION("cancel.create");
     if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;
     barchan_cancel *cancel = calloc(1, sizeof *cancel);

@@ -127,6 +127,7 @@ static void rearm(barchan_runtime *rt)
 
 int barchan_runtime_fd(barchan_runtime *rt, barchan_error *err)
 {
+    BC_OPERATION("runtime.fd");
     int rc = bc_runtime_check(rt, err);
     if (rc < 0) return rc;
     if (rt->exported) return rt->epoll_fd;
@@ -215,6 +216,7 @@ static int pump(barchan_runtime *rt, int timeout_ms, bool for_signals)
 
 int barchan_runtime_pump(barchan_runtime *rt, int timeout_ms, barchan_error *err)
 {
+    BC_OPERATION("runtime.pump");
     int rc = bc_runtime_check(rt, err);
     if (rc < 0) return rc;
     if (rt->dispatching > 0) {
@@ -292,6 +294,7 @@ static void hold_standard_numbers(int held[3])
 int barchan_runtime_create(barchan_runtime **out, const barchan_runtime_options *options,
                            barchan_error *err)
 {
+    BC_OPERATION("runtime.create");
     if (out == NULL) return bc_error_set(err, BARCHAN_EINVAL, "out is NULL");
     *out = NULL;
     barchan_runtime *rt = calloc(1, sizeof *rt);

@@ -60,6 +60,7 @@ void bc_runtime_kick(barchan_runtime *rt)
 
 int barchan_runtime_post(barchan_runtime *rt, barchan_post_fn fn, void *ud, barchan_error *err)
 {
+    BC_OPERATION("runtime.post");
     if (rt == NULL || fn == NULL) {
         return bc_error_set(err, BARCHAN_EINVAL, "post needs a runtime and a function");
     }

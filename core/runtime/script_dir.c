@@ -88,8 +88,7 @@ static int read_text(int fd, size_t size, char **text, size_t *len, const char *
                             BC_SCRIPT_MAX_BYTES >> 10);
     }
     if (used > size) {
-        return bc_error_set(err, BARCHAN_EBUSY, "'%s/%s' grew while it was read; read it again",
-                            path, name);
+        return bc_error_busy(err, "'%s/%s' grew while it was read; read it again", path, name);
     }
     data[used] = '\0';
     *len = used;

@@ -51,6 +51,11 @@ START_TEST(without_a_handle)
     barchan_file_result file;
     barchan_process_chunk chunk;
     barchan_sandbox *made;
+    FAILS("runtime.create", inval, barchan_runtime_create(NULL, NULL, &err));
+    FAILS("runtime.pump", inval, barchan_runtime_pump(NULL, 0, &err));
+    FAILS("runtime.fd", inval, barchan_runtime_fd(NULL, &err));
+    FAILS("runtime.post", inval, barchan_runtime_post(rt, NULL, NULL, &err));
+    FAILS("cancel.create", inval, barchan_cancel_create(NULL, &err));
     FAILS("sandbox.create", inval, barchan_sandbox_create(NULL, rt, NULL, &err));
     FAILS("sandbox.create", inval, barchan_sandbox_create(&made, NULL, NULL, &err));
     FAILS("sandbox.connect", inval, barchan_sandbox_connect(&made, rt, "x", &err));

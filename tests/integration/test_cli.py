@@ -5,6 +5,7 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -307,6 +308,17 @@ class Network(unittest.TestCase):
                        "import socket; socket.create_connection(('y.example', 8443), 10)")
         self.assertNotEqual(done.returncode, 0)
         self.assertNotIn(b"was refused", done.stderr)
+
+    def test_what_cannot_be_reached_is_told(self):
+        with socket.socket() as held:  # bound, and nobody listens
+            held.bind(("127.0.0.1", 0))
+            port = held.getsockname()[1]
+            done = barchan("exec", "--host", "x.example=127.0.0.1", "--allow", f"x.example:{port}",
+                           "--allow", f"127.0.0.1:{port}", "--", "python3", "-c",
+                           f"import socket; s = socket.create_connection(('x.example', {port}), 10); "
+                           "s.sendall(b'GET / HTTP/1.1\\r\\nHost: x.example\\r\\n\\r\\n'); s.recv(1)")
+        self.assertIn(f"barchan: network: x.example:{port} could not be reached: connect: Connection refused\n".encode(),
+                      done.stderr)
 
 
 def is_full(pipe, seconds=20):
