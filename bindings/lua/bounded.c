@@ -69,8 +69,8 @@ static int l_bounded(lua_State *L)
 
 /* ---- what compares ---- */
 
-/* The order of a sort: upvalues are the state and what the script gave, a function in C or nil. As
- * many are compared as there are places times their logarithm, each maybe a text of megabytes. */
+/* The order of a sort: upvalues are the state and what the script gave, a function in C or nil. A
+ * sort makes some n log n comparisons, each maybe of texts of megabytes. */
 static int l_in_order(lua_State *L)
 {
     bl_state *state = lua_touserdata(L, lua_upvalueindex(1));
@@ -86,7 +86,7 @@ static int l_in_order(lua_State *L)
     return 1;
 }
 
-/* A function in Lua is looked at as it runs. */
+/* An order in Lua needs none of this: the count hook sees it. */
 static int l_sort(lua_State *L)
 {
     luaL_checkany(L, 1);
@@ -101,7 +101,7 @@ static int l_sort(lua_State *L)
 
 /* ---- what reads texts ---- */
 
-/* Where a number is expected, a text of one does, too, and is read anew wherever it stands. */
+/* A number may be given as a text, and each place that takes one reads it again. */
 static int l_bounded_by_texts(lua_State *L)
 {
     size_t left = BL_MAX_TEXT_BYTES;

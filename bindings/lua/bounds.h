@@ -22,9 +22,9 @@
 #define BL_LOG_LINE_BYTES 1000
 /* Rounds of a loop in C that no hook sees: half a second at most. */
 #define BL_MAX_ROUNDS ((lua_Integer)1 << 23)
-/* Texts that one call may read numbers from: as long. */
+/* Bytes of texts that one call may read as numbers: as long. */
 #define BL_MAX_TEXT_BYTES (256 << 20)
-/* Texts so long are looked at the clock for whenever they are compared. */
+/* Comparing a text of this size is worth a look at the clock. */
 #define BL_LONG_TEXT_BYTES (64u << 10)
 /* A format of os.date: each of its letters may cost a microsecond. */
 #define BL_MAX_DATE_FORMAT 4096

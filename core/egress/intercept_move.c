@@ -124,7 +124,7 @@ static void settle(bc_intercept *x, bool moved)
         bc_relay_tell(relay, BARCHAN_NETWORK_DENIED, relay->verdict.rule);
         bc_relay_abort(relay);
     } else {
-        /* When a program reads what waits for it is its own affair, as before. */
+        /* The server has ended. When its program reads what waits is its own affair, as before. */
         if (x->closing) bc_timer_set(relay->timer, -1);
         if (x->up[OUTER] && !x->closing) {
             pass_end(x);

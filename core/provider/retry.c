@@ -25,7 +25,7 @@ static void say_why(barchan_error *err, const char *limit, int64_t limit_ms)
     }
     size_t used = strlen(err->message);
     snprintf(err->message + used, sizeof err->message - used,
-             "; not sent again: %s longer than %s (%.15g s)", asked, limit,
+             "; not sent again: %s longer than %s of %.15g s", asked, limit,
              (double)limit_ms / 1000);
 }
 

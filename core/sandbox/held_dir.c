@@ -240,8 +240,8 @@ int bc_held_connect(const char *id, int *fd, barchan_error *err)
             return bc_error_set_os(err, errno, "connect");
         }
         return bc_error_set(err, BARCHAN_ENOTFOUND,
-                            "there is no detached sandbox %s of this user: one that was ended, or "
-                            "whose lease or idle time is over, is gone, and its logs are; "
+                            "there is no detached sandbox %s of this user: it may have been ended, "
+                            "or its lease or idle time is over, and its logs are gone with it; "
                             "'barchan sandbox list' shows those that live",
                             id);
     }

@@ -178,14 +178,16 @@ int bc_template_not_found(int dir_fd, const char *name, barchan_error *err)
     char names[200] = "", id[BC_TEMPLATE_ID_LEN + 1];
     size_t len = 0;
     struct dirent **list = NULL;
-    int count = dir_fd < 0 ? 0 : scandirat(dir_fd, ".", &list, is_named, by_name), full = 0;
-    for (int i = 0; i < count; free(list[i++])) {
+    int full = 0, count = dir_fd < 0 ? 0 : scandirat(dir_fd, ".", &list, is_named, by_name);
+    for (int i = 0; i < count && !full; i++) {
         const char *found = list[i]->d_name;
-        if (full || bc_template_id_of(dir_fd, found, id) < 0) continue;
+        if (bc_template_id_of(dir_fd, found, id) < 0) continue;
         full = len + strlen(found) + 8 > sizeof names;
-        const char *text = full ? "…" : found;
-        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len > 0 ? ", " : "", text);
+        len += (size_t)snprintf(names + len, sizeof names - len, "%s%s", len > 0 ? ", " : "",
+                                full ? "…" : found);
     }
+    for (int i = 0; i < count; i++)
+        free(list[i]);
     free(list);
     return bc_error_set(err, BARCHAN_ENOTFOUND,
                         "unknown template '%.64s': there %s%s; \"host\" and the path of a root "
@@ -248,8 +250,10 @@ int bc_template_use_open(bc_template_use *use, const char *name, barchan_error *
     if (rc < 0) return rc;
     cleanup_close int dir = bc_templates_open(path, sizeof path, 0, err);
     if (dir == BARCHAN_ENOTFOUND) return bc_template_not_found(-1, name, err);
-    if (dir < 0) bc_error_context(err, "template '%s'", name);
-    if (dir < 0) return dir;
+    if (dir < 0) {
+        bc_error_context(err, "template '%s'", name);
+        return dir;
+    }
     cleanup_close int lock = bc_templates_lock(dir, err);
     if (lock < 0) return lock;
     if (is_id(name)) {

@@ -21,7 +21,7 @@ local function label(m)
 end
 
 -- The last error, when several models have failed with what each of them said.
-local function failure(failed)
+local function failure(failed, unasked)
   local last = failed[#failed].err
   if #failed == 1 or tool.is_cancelled(last) then return last end
   local err, parts = { code = "script", retryable = false }, {}
@@ -30,12 +30,14 @@ local function failure(failed)
     parts[i] = ("%s: %s"):format(one.name, tool.message(one.err))
     if type(one.err) == "table" and one.err.retryable then err.retryable = true end
   end
-  err.message = "no model could answer: " .. table.concat(parts, "; ")
+  local what = unasked and "the models that were asked failed: " or "no model could answer: "
+  err.message = what .. table.concat(parts, "; ")
   return err
 end
 
 --- A model that asks the models of the list in turn until one answers. Going on to the next one is the event
---- "fallback"; when none answers, the error says how each of them failed.
+--- "fallback"; when none answers, or one says that the request is wrong, the error says how each that was
+--- asked failed.
 ---@param models barchan.Model[]
 ---@return barchan.Model
 return function(models)
@@ -66,12 +68,15 @@ return function(models)
           failed[i] = { name = label(m), err = err }
           if not is_worth(err) then break end
           if models[i + 1] then
-            local code = type(err) == "table" and err.code or nil
-            local message = type(err) == "table" and err.message or tool.message(err)
-            emit("fallback", { from = label(m), to = label(models[i + 1]), error = message, code = code })
+            local given_err = type(err) == "table" and err or {}
+            emit("fallback", {
+              from = label(m), to = label(models[i + 1]),
+              error = type(given_err.message) == "string" and given_err.message or tool.message(err),
+              code = type(given_err.code) == "string" and given_err.code or nil,
+            })
           end
         end
-        return nil, failure(failed)
+        return nil, failure(failed, #failed < #models)
       end,
     },
   }

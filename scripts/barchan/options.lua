@@ -114,6 +114,18 @@ function options.seconds(where, given, name)
   end
 end
 
+--- A table for others to add to, and correct: `check(key, value)` throws at what must not be in it.
+--- `meta` may have more of its metatable.
+function options.checked(entries, check, meta)
+  meta = meta or {}
+  meta.__index, meta.__pairs = entries, function() return next, entries end
+  function meta.__newindex(_, key, value)
+    check(key, value)
+    entries[key] = value
+  end
+  return setmetatable({}, meta)
+end
+
 --- Both tables in a new one; where both have a key the second has it. nil: neither was given.
 function options.merged(below, above)
   if not below and not above then return nil end

@@ -11,7 +11,7 @@
 local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 
-local presets = {
+local entries = {
   openrouter = { provider = "openai", base_url = "https://openrouter.ai/api/v1", key = "OPENROUTER_API_KEY" },
   groq = { provider = "openai", base_url = "https://api.groq.com/openai/v1", key = "GROQ_API_KEY" },
   mistral = { provider = "openai", base_url = "https://api.mistral.ai/v1", key = "MISTRAL_API_KEY" },
@@ -27,12 +27,11 @@ local spec = {
 }
 
 -- What would be forgotten, or could not be asked, is refused when it is added.
-local function add(_, name, preset)
+local function check(name, preset)
   if type(name) ~= "string" then misuse.expected("presets", "a name", name) end
   if preset == nil then return end
   options.check("presets", preset, spec)
   if not preset.provider then misuse.throw "presets: option 'provider' is missing" end
-  rawset(presets, name, preset)
 end
 
-return setmetatable(presets, { __newindex = add })
+return options.checked(entries, check)

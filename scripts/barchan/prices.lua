@@ -9,7 +9,7 @@
 local misuse = require "barchan.misuse"
 local options = require "barchan.options"
 
-local prices = {
+local entries = {
   ["anthropic:claude-opus-4-5"] = { input = 5, cache_read = 0.5, cache_write = 6.25, output = 25 },
   ["anthropic:claude-sonnet-4-5"] = { input = 3, cache_read = 0.3, cache_write = 3.75, output = 15 },
   ["anthropic:claude-haiku-4-5"] = { input = 1, cache_read = 0.1, cache_write = 1.25, output = 5 },
@@ -23,7 +23,7 @@ local prices = {
 local spec = { input = "number", cache_read = "number", cache_write = "number", output = "number" }
 
 -- What could never count is refused when it is added.
-local function add(_, key, price)
+local function check(key, price)
   if type(key) ~= "string" or not key:find "^[^:]+:." then
     misuse.expected("prices", "a key \"provider:name\"", key)
   end
@@ -35,7 +35,6 @@ local function add(_, key, price)
       misuse.expected(("prices: option '%s'"):format(name), "an amount from 0 on", dollars)
     end
   end
-  rawset(prices, key, price)
 end
 
 -- A longer name is another model, unless what follows is a date or a version.
@@ -49,11 +48,11 @@ local function is_version(rest) return rest == "" or rest:match "^[-@:]%d[%d.-]*
 local function cost(_, provider, name, usage)
   if provider == "openai-responses" then provider = "openai" end
   local full, best = provider .. ":" .. tostring(name), nil
-  for key in pairs(prices) do
+  for key in pairs(entries) do
     local fits = full:sub(1, #key) == key and is_version(full:sub(#key + 1))
     if fits and (not best or #key > #best) then best = key end
   end
-  local price = best and prices[best]
+  local price = best and entries[best]
   if not price or not price.input or not usage.input_tokens or not usage.output_tokens then return nil end
   return (usage.input_tokens * price.input
     + (usage.cache_read_tokens or 0) * (price.cache_read or price.input)
@@ -61,4 +60,4 @@ local function cost(_, provider, name, usage)
     + usage.output_tokens * (price.output or price.input)) / 1e6
 end
 
-return setmetatable(prices, { __call = cost, __newindex = add })
+return options.checked(entries, check, { __call = cost })

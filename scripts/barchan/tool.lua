@@ -131,11 +131,21 @@ function tool.plain_message(err)
   return message == nil and code and "error " .. code or nil
 end
 
--- What Lua says of a value that has no text of its own: a table's fields are told instead of its address.
+local function has_own_text(err, text)
+  local meta = getmetatable(err)
+  if type(meta) == "table" then return rawget(meta, "__tostring") ~= nil end
+  return not text:find "^[^\n]*: 0x%x+$" -- a guess, where the metatable is hidden
+end
+
+-- Of a value that has no text of its own a table's fields are told instead of its address; the traceback
+-- among them is the library's.
 local function described(err, text)
-  if not text:find "^[^\n]*: 0x%x+$" then return without_traceback(text) end
-  local json = type(err) == "table" and next(err) ~= nil and util.encode(err)
-  return json or ("an error that is a %s without a message"):format(type(err))
+  if has_own_text(err, text) then return without_traceback(text) end
+  local fields = {}
+  for key, value in pairs(type(err) == "table" and err or {}) do fields[key] = value end
+  fields.traceback = nil
+  return next(fields) ~= nil and util.encode(fields)
+    or ("an error that is a %s without a message"):format(type(err))
 end
 
 --- One line for an error of any kind, without its traceback: models need the message.

@@ -92,9 +92,10 @@ START_TEST(a_closed_port_is_a_clear_error)
     socklen_t len = sizeof address;
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    /* Held, and not listened at, so that nobody else does. */
     ck_assert_int_eq(bind(fd, (struct sockaddr *)&address, len), 0);
     ck_assert_int_eq(getsockname(fd, (struct sockaddr *)&address, &len), 0);
-    char url[64]; /* the port is held, so that nobody else listens there */
+    char url[64];
     snprintf(url, sizeof url, "http://127.0.0.1:%d", ntohs(address.sin_port));
     barchan_error err = fail_at(url);
     ck_assert_int_eq(err.code, BARCHAN_ENETWORK);

@@ -207,7 +207,6 @@ START_TEST(in_use)
 }
 END_TEST
 
-/* Each holds all of those before it. */
 static int can_be_removed(void *name)
 {
     barchan_error err = {0};
@@ -232,6 +231,7 @@ START_TEST(it_is_let_go_of_when_the_sandbox_is_gone)
 }
 END_TEST
 
+/* Each holds all of those before it. */
 START_TEST(from_one_another)
 {
     sh_says("echo 1 > one; echo 1 > changed; echo 1 > gone", "");

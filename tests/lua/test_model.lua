@@ -220,6 +220,23 @@ function T:test_fallback_says_how_each_model_failed()
   lu.assertStrContains(err.message, "; model: nor this")
 end
 
+function T:test_fallback_takes_what_others_call_an_error()
+  local told = {}
+  local model = barchan.fallback {
+    { complete = function() return nil, { message = { 1 }, code = 5 } end }, says { text = "fine" },
+  }
+  local reply = assert(model:complete { messages = "hi", on_event = function(kind, data)
+    if kind == "fallback" then told[#told + 1] = data end
+  end })
+  lu.assertEquals({ reply.text, #told, told[1].error, told[1].code }, { "fine", 1, '{"code":5,"message":[1]}' })
+  local asked = {}
+  local _, err = barchan.fallback {
+    failing(asked, "a", "overloaded"), failing(asked, "b", "invalid_request"), failing(asked, "c", "auth"),
+  }:complete "hi"
+  lu.assertEquals({ asked, err.code }, { { "a", "b" }, "invalid_request" })
+  lu.assertStrContains(err.message, "the models that were asked failed: lua:a: a failed")
+end
+
 function T:test_an_agent_tells_of_a_fallback()
   local told = {}
   local result = barchan.agent {
@@ -331,6 +348,8 @@ function T:test_prices_and_presets_that_could_not_count_are_refused()
     ["unknown option 'url'; there is: allow_plain_http"] = preset("mine", { provider = "openai", url = "https://x" }),
     ["'provider' is missing"] = preset("mine", { base_url = "https://x.example" }),
     ["a name expected, got 5"] = preset(5, {}),
+    ["unknown option 'output_'"] = price("openai:gpt-5", { input = 1, output_ = 1 }), -- of those that are there
+    ["a table of options expected, got \"a text\""] = preset("ollama", "a text"),
   } do
     lu.assertErrorMsgContains(wrong, add)
     lu.assertErrorMsgContains("test_model.lua:", add) -- at the caller's line
@@ -338,6 +357,13 @@ function T:test_prices_and_presets_that_could_not_count_are_refused()
   barchan.prices["openai:mine"] = nil -- as of any table
   lu.assertNil(barchan.prices["openai:mine"])
   lu.assertNil(barchan.presets.mine)
+  local found = {}
+  for name in pairs(barchan.presets) do found[name] = true end
+  lu.assertTrue(found.ollama and barchan.presets.ollama ~= nil)
+  local before = barchan.prices["openai:gpt-5"]
+  barchan.prices["openai:gpt-5"] = { input = 7, output = 7 }
+  lu.assertEquals(barchan.prices("openai", "gpt-5", { input_tokens = 1000000, output_tokens = 0 }), 7)
+  barchan.prices["openai:gpt-5"] = before
 end
 
 function T:test_what_is_not_known_is_not_in_its_label()

@@ -164,6 +164,11 @@ end
 function T:test_small_things()
   lu.assertEquals(require("barchan.cjson").new().encode { 1 }, "[1]")
   lu.assertNil(require("barchan.exec").limit_words "exited")
+  local entries = { a = 1 }
+  local checked = require("barchan.options").checked(entries, function(_, value) assert(value == 2, "no two") end)
+  checked.a = 2
+  lu.assertErrorMsgContains("no two", function() checked.a = 3 end)
+  lu.assertEquals({ entries.a, checked.a, pairs(checked)(entries) }, { 2, 2, "a", 2 })
 end
 
 function T:test_the_topics_of_the_manual()

@@ -1,8 +1,8 @@
 ---@meta
 
 --- Models: a provider, a name, options. Keys come from the environment (ANTHROPIC_API_KEY, OPENAI_API_KEY, …) and go to
---- the provider's own address only; the library gives none to Lua. (A script with `os` can read the environment itself;
---- the safe library has no `os`.) `replay` plays recorded turns, without a key.
+--- the provider's own address only; the library gives none to Lua. (A script can read the environment by `os.getenv`,
+--- which the safe library has not.) `replay` plays recorded turns, without a key.
 ---
 --- A model may be written in Lua: its provider is a table with a function `complete(request, emit)`, which returns a
 --- reply, or nil and an error { code, message }. What it throws, and a reply that is none, is thrown on. Requests and

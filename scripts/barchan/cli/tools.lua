@@ -78,7 +78,8 @@ end
 -- Whether it says its file first, as compilers do.
 local function is_placed(fault, dirs)
   for _, dir in ipairs(dirs) do
-    if fault:sub(1, #dir) == dir then return true end
+    local folder = dir:gsub("/*$", "/")
+    if fault:sub(1, #folder) == folder then return true end
   end
   return false
 end
