@@ -12,10 +12,8 @@ static int bounded(lua_State *L, lua_Integer rounds)
 {
     bl_watchdog_look(L);
     if (rounds > BL_MAX_ROUNDS) return luaL_error(L, "more than %d rounds", (int)BL_MAX_ROUNDS);
-    lua_pushvalue(L, lua_upvalueindex(1)); /* Lua's own */
-    lua_insert(L, 1);
-    lua_call(L, lua_gettop(L) - 1, LUA_MULTRET);
-    return lua_gettop(L);
+    /* Lua's own, in this very call: its errors name the function and the line that calls it. */
+    return lua_tocfunction(L, lua_upvalueindex(1))(L);
 }
 
 static int l_rep(lua_State *L)
@@ -34,11 +32,15 @@ static int l_move(lua_State *L)
                           : 0);
 }
 
-/* These go over as many places as the table says that it has, also where __len says it. */
+/* These go over as many places as the table has. Lua's own would ask __len once more, and it may
+ * say something else then. */
 static int l_bounded_by_length(lua_State *L)
 {
-    luaL_checkany(L, 1);
-    return bounded(L, luaL_len(L, 1));
+    luaL_checktype(L, 1, LUA_TTABLE);
+    if (luaL_getmetafield(L, 1, "__len") != LUA_TNIL) {
+        return luaL_error(L, "not of a table with __len in the safe library");
+    }
+    return bounded(L, (lua_Integer)lua_rawlen(L, 1));
 }
 
 /* table.concat and table.unpack: from, to. */

@@ -85,6 +85,9 @@ START_TEST(one_call_in_C_does_not_run_on)
         "s))) end,\n"
         "  max = function() local s = long '' return math.max(table.unpack(many(400, s, s))) end,\n"
         "  date = function() return #os.date(('%c'):rep(1 << 20)) end,\n"
+        "  liar = function() local n = 0 table.remove(setmetatable({}, { __len = function()\n"
+        "    n = n + 1 return n == 1 and 1 or math.maxinteger end }), 1) end,\n"
+        "  named = function() string.format('%d', 'x') end,\n"
         "  order = function() local t = { 3, 'b', 1 } local ok, why = pcall(table.sort, t) return "
         "why "
         "end,\n"
@@ -100,7 +103,9 @@ START_TEST(one_call_in_C_does_not_run_on)
                  {"format", BARCHAN_ESCRIPT, "texts of more than 256 MB"},
                  {"pack", BARCHAN_ESCRIPT, "texts of more than 256 MB"},
                  {"max", BARCHAN_ESCRIPT, "texts of more than 256 MB"},
-                 {"date", BARCHAN_ESCRIPT, "the format is too long"}};
+                 {"date", BARCHAN_ESCRIPT, "the format is too long"},
+                 {"liar", BARCHAN_ESCRIPT, "__len"},
+                 {"named", BARCHAN_ESCRIPT, "test:12: bad argument #2 to 'format'"}};
     reopen_engine(&(barchan_engine_options){.struct_size = sizeof(barchan_engine_options),
                                             .slice_limit_ms = 200});
     load(script);
