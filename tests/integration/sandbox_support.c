@@ -183,6 +183,7 @@ void note_end(barchan_exec *exec, barchan_exec_result *result, void *ud)
     ended->count++;
     ended->result = *result;
     ended->result.out = ended->result.err_out = (barchan_bytes){0};
+    ended->result.denied = ended->result.unreached = NULL; /* the caller's */
 }
 
 int exec_ended(void *ud)
