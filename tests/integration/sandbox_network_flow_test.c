@@ -49,7 +49,7 @@ static void echo_through(int blocks)
     snprintf(count, sizeof count, "%d", blocks);
     snprintf(expected, sizeof expected, "%d True\n", blocks * 65536);
     barchan_exec_result result =
-        run(OPTIONS(.argv = ARGV("python3", "-c", echo_code, port, count), .timeout_ms = 140000));
+        run(OPTIONS(.argv = ARGV("python3", "-c", echo_code, port, count)));
     ck_assert_msg(strcmp(result.out.data, expected) == 0, "%s%s", result.out.data,
                   result.err_out.data);
     barchan_exec_result_clear(&result);
