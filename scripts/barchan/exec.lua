@@ -8,7 +8,7 @@ local exec = {}
 
 local DEFAULT_RENDER_LIMIT = 16 * 1024
 local MAX_GRACE = 1000000000
-local MAX_DENIED_LINES = 8
+local MAX_NETWORK_LINES = 8
 local WORD = "word %d of the command"
 local render_spec = { limit = "integer" }
 
@@ -192,16 +192,22 @@ local function render_stream(label, bytes, dropped, head_len, limit)
 end
 
 -- What the network profile refused, or did not reach, while the command ran: programs often hide it.
-local function render_network(list, what, others)
-  if not list then return "" end
-  local lines = {}
-  for i, one in ipairs(list) do
-    lines[i] = ("\nnetwork: %s:%d %s: %s"):format(one.host, one.port, what, one.rule)
-    if i == MAX_DENIED_LINES then break end
+local function add_network(lines, list, what, others)
+  if not list then return end
+  for i = 1, math.min(#list, MAX_NETWORK_LINES) do
+    local one = list[i]
+    lines[#lines + 1] = ("network: %s:%d %s: %s"):format(one.host, one.port, what, one.rule)
   end
-  local more = #list - #lines + (list.more or 0)
-  if more > 0 then lines[#lines + 1] = ("\nnetwork: %d more %s"):format(more, others) end
-  return table.concat(lines)
+  local more = math.max(#list - MAX_NETWORK_LINES, 0) + (list.more or 0)
+  if more > 0 then lines[#lines + 1] = ("network: %d more %s"):format(more, others) end
+end
+
+--- What the network refused and what could not be reached, a line each: programs often hide it.
+function exec.network_lines(result)
+  local lines = {}
+  add_network(lines, result.denied, "was refused", "refusals")
+  add_network(lines, result.unreached, "could not be reached", "failures")
+  return lines
 end
 
 -- One of sbx:exec, or a table like it.
@@ -227,8 +233,7 @@ function exec.render(result, opts)
   check_result(result)
   local limit = opts and opts.limit or DEFAULT_RENDER_LIMIT
   local lines = {
-    exec.outcome(result) .. render_network(result.denied, "was refused", "refusals")
-      .. render_network(result.unreached, "could not be reached", "failures"),
+    table.concat({ exec.outcome(result), table.unpack(exec.network_lines(result)) }, "\n"),
     render_stream("out", result.out, result.out_dropped, result.out_head or 0, limit),
     render_stream("err", result.err, result.err_dropped, result.err_head or 0, limit),
   }

@@ -67,23 +67,12 @@ function command.exit_code(result)
   return EXIT_FAILED
 end
 
-local MAX_NETWORK_LINES = 8
-
--- What the network refused, or could not reach: programs often hide it.
-local function explain_network(list, what, others)
-  for i = 1, math.min(#list, MAX_NETWORK_LINES) do
-    local host, rule = ui.visible(list[i].host), ui.visible(list[i].rule)
-    io.stderr:write(("barchan: network: %s:%d %s: %s\n"):format(host, list[i].port, what, rule))
-  end
-  local more = math.max(#list - MAX_NETWORK_LINES, 0) + (list.more or 0)
-  if more > 0 then io.stderr:write(("barchan: network: %d more %s\n"):format(more, others)) end
-end
-
 --- Says on standard error what the exit code alone does not; `typed` is what stood before the words.
 function command.explain(result, words, timeout, typed)
   local name = words[1]
-  if result.denied then explain_network(result.denied, "was refused", "refusals") end
-  if result.unreached then explain_network(result.unreached, "could not be reached", "failures") end
+  for _, line in ipairs(exec.network_lines(result)) do
+    io.stderr:write("barchan: ", ui.visible(line), "\n")
+  end
   if result.reason == "timeout" then
     local wall = result.usage.wall
     local by = wall < timeout and "--limits wall" or "--timeout"
