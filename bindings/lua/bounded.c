@@ -38,7 +38,7 @@ static int l_bounded_by_length(lua_State *L)
 {
     luaL_checktype(L, 1, LUA_TTABLE);
     if (luaL_getmetafield(L, 1, "__len") != LUA_TNIL) {
-        return luaL_error(L, "not of a table with __len in the safe library");
+        return luaL_error(L, "a table with __len is not taken here; set its fields yourself");
     }
     return bounded(L, (lua_Integer)lua_rawlen(L, 1));
 }

@@ -31,7 +31,8 @@
  * moment (a thousand instructions at most) to come to an end of its own or to a wait; after it
  * whatever it does throws again. `total_limit_ms` ends who is stopped again and again. A tool that
  * runs away is an error result for the model. In the safe library that holds for pattern matching
- * too, and loops in C are looked at in between or have a bound; in the full one long C functions
+ * too, and loops in C are looked at in between or have a bound (table.insert and table.remove
+ * take no table with a __len); in the full one long C functions
  * and finalizers are not stopped, and an instruction on a string of megabytes counts as one of a
  * thousand between two looks at the clock. A call ends with BARCHAN_ETIMEDOUT when it takes longer
  * than `call_limit_ms`, and with BARCHAN_ECANCELLED when its token is triggered
